@@ -1,0 +1,1 @@
+"""The tensor IR: types, ops, functions, modules. Imports nothing of hilo but errors."""

@@ -1,0 +1,112 @@
+"""Element types: one interned `DType` per StableHLO element type. Imports nothing of hilo but errors."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import ml_dtypes
+import numpy as np
+
+
+class DType:
+    """An element type, e.g. `f32`. Compare with `is`.
+
+    `name` is hilo's spelling (i1, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128, f8E4M3FN ...), `mlir` MLIR's
+    (i1, i32, ui8, complex<f32> ...). `kind` is one of "b" (i1), "i" signed, "u" unsigned, "f" float, "c" complex.
+    `bits` is the width of a value (c64: 64), `np` the numpy dtype that holds it, `part` the float type of a complex
+    type's parts (itself otherwise).
+    """
+
+    __slots__ = ("bits", "kind", "mlir", "name", "np", "part")
+    name: Final[str]
+    mlir: Final[str]
+    kind: Final[str]
+    bits: Final[int]
+    np: Final[np.dtype]
+    part: DType
+
+    def __init__(self, name: str, mlir: str, kind: str, bits: int, np_type: object, part: DType | None = None) -> None:
+        self.name = name
+        self.mlir = mlir
+        self.kind = kind
+        self.bits = bits
+        self.np = np.dtype(np_type)  # type: ignore[call-overload]
+        self.part = part or self
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return dtype, (self.name,)
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "f"
+
+    @property
+    def is_complex(self) -> bool:
+        return self.kind == "c"
+
+    @property
+    def is_int(self) -> bool:
+        """Signed or unsigned integer, not i1."""
+        return self.kind in "iu"
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element in memory (i1 and narrower-than-byte types take one byte)."""
+        return self.np.itemsize
+
+
+i1 = DType("i1", "i1", "b", 1, np.bool_)
+i2 = DType("i2", "i2", "i", 2, ml_dtypes.int2)
+i4 = DType("i4", "i4", "i", 4, ml_dtypes.int4)
+i8 = DType("i8", "i8", "i", 8, np.int8)
+i16 = DType("i16", "i16", "i", 16, np.int16)
+i32 = DType("i32", "i32", "i", 32, np.int32)
+i64 = DType("i64", "i64", "i", 64, np.int64)
+u2 = DType("u2", "ui2", "u", 2, ml_dtypes.uint2)
+u4 = DType("u4", "ui4", "u", 4, ml_dtypes.uint4)
+u8 = DType("u8", "ui8", "u", 8, np.uint8)
+u16 = DType("u16", "ui16", "u", 16, np.uint16)
+u32 = DType("u32", "ui32", "u", 32, np.uint32)
+u64 = DType("u64", "ui64", "u", 64, np.uint64)
+bf16 = DType("bf16", "bf16", "f", 16, ml_dtypes.bfloat16)
+f16 = DType("f16", "f16", "f", 16, np.float16)
+f32 = DType("f32", "f32", "f", 32, np.float32)
+f64 = DType("f64", "f64", "f", 64, np.float64)
+c64 = DType("c64", "complex<f32>", "c", 64, np.complex64, f32)
+c128 = DType("c128", "complex<f64>", "c", 128, np.complex128, f64)
+NARROW_FLOATS: Final = (
+    DType("f4E2M1FN", "f4E2M1FN", "f", 4, ml_dtypes.float4_e2m1fn),
+    DType("f6E2M3FN", "f6E2M3FN", "f", 6, ml_dtypes.float6_e2m3fn),
+    DType("f6E3M2FN", "f6E3M2FN", "f", 6, ml_dtypes.float6_e3m2fn),
+    DType("f8E3M4", "f8E3M4", "f", 8, ml_dtypes.float8_e3m4),
+    DType("f8E4M3", "f8E4M3", "f", 8, ml_dtypes.float8_e4m3),
+    DType("f8E4M3B11FNUZ", "f8E4M3B11FNUZ", "f", 8, ml_dtypes.float8_e4m3b11fnuz),
+    DType("f8E4M3FN", "f8E4M3FN", "f", 8, ml_dtypes.float8_e4m3fn),
+    DType("f8E4M3FNUZ", "f8E4M3FNUZ", "f", 8, ml_dtypes.float8_e4m3fnuz),
+    DType("f8E5M2", "f8E5M2", "f", 8, ml_dtypes.float8_e5m2),
+    DType("f8E5M2FNUZ", "f8E5M2FNUZ", "f", 8, ml_dtypes.float8_e5m2fnuz),
+    DType("f8E8M0FNU", "f8E8M0FNU", "f", 8, ml_dtypes.float8_e8m0fnu),
+)  # fmt: skip
+ALL: Final = (i1, i2, i4, i8, i16, i32, i64, u2, u4, u8, u16, u32, u64, bf16, f16, f32, f64, c64, c128, *NARROW_FLOATS)
+COMPILED: Final = (i1, i8, i16, i32, i64, u8, u16, u32, u64, bf16, f16, f32, f64, c64, c128)
+_BY_NAME: Final = {t.name: t for t in ALL}
+_BY_MLIR: Final = {t.mlir: t for t in ALL}
+_BY_NP: Final = {t.np: t for t in ALL}
+
+
+def dtype(name: str) -> DType:
+    """The type with hilo's name `name`; KeyError if there is none."""
+    return _BY_NAME[name]
+
+
+def from_mlir(text: str) -> DType | None:
+    """The type spelled `text` in MLIR, or None. `si8` is accepted for `i8`."""
+    return _BY_MLIR.get(text)
+
+
+def from_numpy(np_type: object) -> DType:
+    """The type that a numpy dtype (any byte order is *not* accepted) stands for; KeyError if there is none."""
+    return _BY_NP[np.dtype(np_type)]  # type: ignore[call-overload]

@@ -1,0 +1,183 @@
+"""Types of the tensor IR. Interned: equal types are one object, compare with `is`. Imports only ir.dtypes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from math import prod
+from typing import Any, Final, TypeVar
+
+from hilo.ir.dtypes import DType
+
+_T = TypeVar("_T", bound="Type")
+_POOL: weakref.WeakValueDictionary[tuple[Any, ...], Type] = weakref.WeakValueDictionary()
+
+
+class Dim:
+    """A dimension known only at run time, `?` in text; `bound` is its largest value, or None.
+
+    Compared by identity. `UNKNOWN` stands for a plain `?`; bounded ones come from `bounded(n)`. Compiling symbolic
+    dims is milestone 2: until then they parse, verify and print.
+    """
+
+    __slots__ = ("bound", "name")
+
+    def __init__(self, name: str = "?", bound: int | None = None) -> None:
+        self.name = name
+        self.bound = bound
+
+    def __repr__(self) -> str:
+        return "?" if self.bound is None else f"?<={self.bound}"
+
+    def __reduce__(self) -> Any:
+        return bounded, (self.bound,)
+
+
+UNKNOWN: Final = Dim()
+_BOUNDED: dict[int, Dim] = {}
+
+
+def bounded(bound: int | None) -> Dim:
+    """The symbolic dimension with this bound (None: unbounded)."""
+    return UNKNOWN if bound is None else _BOUNDED.setdefault(bound, Dim(bound=bound))
+
+
+def _intern(cls: type[_T], *key: Any) -> tuple[_T, bool]:
+    """The pooled type for `key`, and whether it is new (build, then setdefault: safe in threads)."""
+    full = (cls, *key)
+    found = _POOL.get(full)
+    if found is not None:
+        return found, False  # type: ignore[return-value]
+    return object.__new__(cls), True
+
+
+class Type:
+    """Base of all types of values."""
+
+    __slots__ = ("__weakref__", "_key")
+    _key: tuple[Any, ...]
+
+    def __reduce__(self) -> Any:
+        return self._key[0], self._key[1:]
+
+    def _keep(self, key: tuple[Any, ...]) -> Any:
+        self._key = key
+        return _POOL.setdefault(key, self)
+
+
+class TensorType(Type):
+    """`f32[8,16]`: an element type and a shape of ints and `Dim`s. `encoding` keeps an unknown MLIR encoding's text."""
+
+    __slots__ = ("dtype", "encoding", "is_static", "rank", "shape", "size")
+    dtype: DType
+    shape: tuple[Any, ...]  # int | Dim; Any, since compiled code only sees ints
+    encoding: str | None
+    rank: int
+    is_static: bool
+    size: int  # number of elements; -1 when a dim is symbolic
+
+    def __new__(cls, dtype: DType, shape: Iterable[int | Dim] = (), encoding: str | None = None) -> TensorType:
+        shape = tuple(shape)
+        t, new = _intern(cls, dtype, shape, encoding)
+        if not new:
+            return t
+        t.dtype, t.shape, t.encoding, t.rank = dtype, shape, encoding, len(shape)
+        t.is_static = all(isinstance(d, int) for d in shape)
+        t.size = prod(shape) if t.is_static else -1  # type: ignore[arg-type]
+        return t._keep((cls, dtype, shape, encoding))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a dense array of this type."""
+        return self.size * self.dtype.itemsize
+
+    def with_shape(self, shape: Iterable[int | Dim]) -> TensorType:
+        return TensorType(self.dtype, shape)
+
+    def with_dtype(self, dtype: DType) -> TensorType:
+        return TensorType(dtype, self.shape)
+
+    def __repr__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+class _Product(Type):
+    """Base of types made of other types."""
+
+    __slots__ = ("types",)
+    types: tuple[Type, ...]
+
+    def __new__(cls, types: Iterable[Type] = ()) -> Any:
+        types = tuple(types)
+        t, new = _intern(cls, types)
+        if not new:
+            return t
+        t.types = types
+        return t._keep((cls, types))
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def __iter__(self) -> Iterator[Type]:
+        return iter(self.types)
+
+    def __getitem__(self, index: int) -> Type:
+        return self.types[index]
+
+
+class Results(_Product):
+    """What an op with zero or several results has as its type; its values are taken out with `get`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"({', '.join(map(repr, self.types))})"
+
+
+class TupleType(_Product):
+    """StableHLO's `tuple<...>`, a value of the program (unlike `Results`)."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"tuple<{', '.join(map(repr, self.types))}>"
+
+
+class OpaqueType(Type):
+    """A type kept as text: `!stablehlo.token` ("token") and types of dialects hilo does not know."""
+
+    __slots__ = ("text",)
+    text: str
+
+    def __new__(cls, text: str) -> OpaqueType:
+        t, new = _intern(cls, text)
+        if not new:
+            return t
+        t.text = text
+        return t._keep((cls, text))
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+TOKEN: Final = OpaqueType("!stablehlo.token")
+
+
+def result_types(t: Type) -> tuple[Type, ...]:
+    """The types of an op's results, given the op's type."""
+    return t.types if isinstance(t, Results) else (t,)
+
+
+def compatible(a: Type, b: Type) -> bool:
+    """Whether values of `a` may stand where `b` is declared: equal, or equal up to symbolic dims and encodings."""
+    if a is b:
+        return True
+    if isinstance(a, TensorType) and isinstance(b, TensorType):
+        return (
+            a.dtype is b.dtype
+            and a.rank == b.rank
+            and all(x == y or isinstance(x, Dim) or isinstance(y, Dim) for x, y in zip(a.shape, b.shape, strict=True))
+        )
+    if isinstance(a, _Product) and type(a) is type(b):
+        return len(a) == len(b) and all(map(compatible, a, b))  # type: ignore[arg-type]
+    return False

@@ -1,0 +1,362 @@
+"""The builder of loop IR. Equal pure nodes are made once, constants fold, and what a loop does not change is placed
+outside of it at once, so that backends need no middle-end passes. Everything is lane-agnostic: scalar operands are
+splatted to the other operand's lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from hilo.loop.nodes import F32, F64, I1, I8, I16, I32, I64, PTR, VOID, Block, Func, Node, VType
+
+__all__ = ["F32", "F64", "I1", "I8", "I16", "I32", "I64", "PTR", "VOID", "Builder", "Func", "Node", "VType"]
+
+Num = int | float | bool
+_INT_FOLD: dict[str, Callable[[int, int], int]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "and": lambda a, b: a & b,
+    "or": lambda a, b: a | b,
+    "xor": lambda a, b: a ^ b,
+}
+_PRED: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "slt": lambda a, b: a < b,
+    "sle": lambda a, b: a <= b,
+    "sgt": lambda a, b: a > b,
+    "sge": lambda a, b: a >= b,
+}
+
+
+def wrap(value: int, bits: int) -> int:
+    """`value` as a signed integer of `bits` bits (i1 stays 0 or 1)."""
+    if bits == 1:
+        return value & 1
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+class Builder:
+    """Builds one `Func`. `block` is where effects go; pure nodes go to the outermost block where their operands exist."""
+
+    def __init__(self, func: Func) -> None:
+        self.func = func
+        self.block = func.body
+        self._chain: list[Block] = [func.body]  # from the function's body to `block`
+
+    # ---- making nodes
+    def pure(self, kind: str, args: tuple[Node, ...], type: VType, **attrs: Any) -> Node:  # noqa: A002
+        """A node without effects, shared with an equal earlier one, hoisted as far as its operands allow."""
+        chain = self._chain
+        level = 0
+        for a in args:
+            if a.level > level:
+                level = a.level
+        for i in range(len(chain) - 1, level, -1):  # do not leave a branch of an `if`
+            if chain[i].barrier:
+                level = i
+                break
+        home = chain[level]
+        key = (kind, args, type, tuple(attrs.items()) if attrs else ())
+        found = None
+        for i in range(level, -1, -1):
+            found = chain[i].known.get(key)
+            if found is not None:
+                return found
+        node = Node(kind, args, type, attrs, level)
+        home.known[key] = node
+        home.nodes.append(node)
+        return node
+
+    def effect(self, kind: str, args: tuple[Node, ...], type: VType = VOID, **attrs: Any) -> Node:  # noqa: A002
+        """A node that stays where it is: loads, stores, calls."""
+        node = Node(kind, args, type, attrs, self.block.level)
+        self.block.nodes.append(node)
+        return node
+
+    def const(self, value: Num | tuple[Num, ...], type: VType) -> Node:  # noqa: A002
+        """A constant; a number for a vector type is splatted."""
+        if isinstance(value, tuple):
+            return self.pure("const", (), type, value=value, bits=repr(value))
+        if type.lanes > 1:
+            return self.pure("splat", (self.const(value, type.with_lanes(1)),), type)
+        if type.is_float:
+            value = float(value)
+            return self.pure("const", (), type, value=value, bits=value.hex() if value == value else "nan")
+        return self.pure("const", (), type, value=wrap(int(value), type.bits), bits=None)
+
+    def i64(self, value: int) -> Node:
+        return self.const(value, I64)
+
+    def _pair(self, a: Node | Num, b: Node | Num) -> tuple[Node, Node]:
+        if not isinstance(a, Node):
+            assert isinstance(b, Node)
+            a = self.const(a, b.type)
+        elif not isinstance(b, Node):
+            b = self.const(b, a.type)
+        if a.type.lanes != b.type.lanes:
+            if a.type.lanes == 1:
+                a = self.splat(a, b.type.lanes)
+            else:
+                b = self.splat(b, a.type.lanes)
+        assert a.type is b.type, f"{a.type} and {b.type}"
+        return a, b
+
+    def binary(self, kind: str, a: Node | Num, b: Node | Num) -> Node:
+        """One of the two-operand arithmetic kinds; numbers become constants of the other operand's type."""
+        a, b = self._pair(a, b)
+        if not a.type.is_float:
+            x, y = a.const, b.const
+            if x is not None and y is not None and kind in _INT_FOLD:
+                return self.const(wrap(_INT_FOLD[kind](x, y), a.type.bits), a.type)
+            if y == 0 and kind in ("add", "sub", "or", "xor", "shl", "lshr", "ashr"):
+                return a
+            if x == 0 and kind in ("add", "or", "xor"):
+                return b
+            if y == 1 and kind in ("mul", "sdiv", "udiv"):
+                return a
+            if x == 1 and kind == "mul":
+                return b
+            if kind == "mul" and (x == 0 or y == 0):
+                return self.const(0, a.type)
+        return self.pure(kind, (a, b), a.type)
+
+    def unary(self, kind: str, a: Node) -> Node:
+        return self.pure(kind, (a,), a.type)
+
+    # ---- integers and floats
+    def add(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("add", a, b)  # fmt: skip  # noqa: E704
+    def sub(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("sub", a, b)  # fmt: skip  # noqa: E704
+    def mul(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("mul", a, b)  # fmt: skip  # noqa: E704
+    def and_(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("and", a, b)  # fmt: skip  # noqa: E704
+    def or_(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("or", a, b)  # fmt: skip  # noqa: E704
+    def xor(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("xor", a, b)  # fmt: skip  # noqa: E704
+    def shl(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("shl", a, b)  # fmt: skip  # noqa: E704
+    def lshr(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("lshr", a, b)  # fmt: skip  # noqa: E704
+    def ashr(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("ashr", a, b)  # fmt: skip  # noqa: E704
+    def fadd(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fadd", a, b)  # fmt: skip  # noqa: E704
+    def fsub(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fsub", a, b)  # fmt: skip  # noqa: E704
+    def fmul(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fmul", a, b)  # fmt: skip  # noqa: E704
+    def fdiv(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fdiv", a, b)  # fmt: skip  # noqa: E704
+    def copysign(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("copysign", a, b)  # fmt: skip  # noqa: E704
+
+    def fma(self, a: Node | Num, b: Node | Num, c: Node | Num) -> Node:
+        """a * b + c, rounded once."""
+        nodes = [x for x in (a, b, c) if isinstance(x, Node)]
+        lanes = max(n.type.lanes for n in nodes)
+        t = nodes[0].type.with_lanes(lanes)
+        args = tuple(self.splat(x, lanes) if isinstance(x, Node) else self.const(x, t) for x in (a, b, c))
+        return self.pure("fma", args, t)
+
+    def fneg(self, a: Node) -> Node: return self.unary("fneg", a)  # fmt: skip  # noqa: E704
+    def fabs(self, a: Node) -> Node: return self.unary("fabs", a)  # fmt: skip  # noqa: E704
+    def sqrt(self, a: Node) -> Node: return self.unary("sqrt", a)  # fmt: skip  # noqa: E704
+    def floor(self, a: Node) -> Node: return self.unary("floor", a)  # fmt: skip  # noqa: E704
+    def ceil(self, a: Node) -> Node: return self.unary("ceil", a)  # fmt: skip  # noqa: E704
+    def rint(self, a: Node) -> Node: return self.unary("rint", a)  # fmt: skip  # noqa: E704
+    def ftrunc(self, a: Node) -> Node: return self.unary("trunc", a)  # fmt: skip  # noqa: E704
+
+    def cmp(self, pred: str, a: Node | Num, b: Node | Num) -> Node:
+        """Compare; the predicate's name says integer (slt, ult, eq ...) or float (olt, oeq, une, uno ...)."""
+        a, b = self._pair(a, b)
+        x, y = a.const, b.const
+        if pred in _PRED and x is not None and y is not None:
+            return self.const(int(_PRED[pred](x, y)), a.type.with_scalar("i1"))
+        return self.pure("cmp", (a, b), a.type.with_scalar("i1"), pred=pred)
+
+    def select(self, c: Node, a: Node | Num, b: Node | Num) -> Node:
+        """a where c, else b; c may be one bit for whole vectors, or a mask."""
+        a, b = self._pair(a, b)
+        if a is b:
+            return a
+        if c.const is not None:
+            lanes = max(c.type.lanes, a.type.lanes)
+            return self.splat(a if c.const else b, lanes)
+        if c.type.lanes > 1 and a.type.lanes == 1:
+            a, b = self.splat(a, c.type.lanes), self.splat(b, c.type.lanes)
+        return self.pure("select", (c, a, b), a.type)
+
+    def smin(self, a: Node | Num, b: Node | Num) -> Node:
+        a, b = self._pair(a, b)
+        return self.select(self.cmp("slt", a, b), a, b)
+
+    def smax(self, a: Node | Num, b: Node | Num) -> Node:
+        a, b = self._pair(a, b)
+        return self.select(self.cmp("sgt", a, b), a, b)
+
+    def not_(self, a: Node) -> Node:
+        return self.xor(a, -1 if a.type.scalar != "i1" else 1)
+
+    # ---- conversions and lanes
+    def convert(self, how: str, a: Node, scalar: str) -> Node:
+        """Convert to the scalar type named `scalar`, keeping the lanes (see `how` in loop/nodes.py)."""
+        t = a.type.with_scalar(scalar)
+        if t is a.type and how != "bitcast":
+            return a
+        c = a.const
+        if c is not None and how in ("sext", "itrunc"):
+            return self.const(c, t)
+        if c is not None and how == "zext":
+            return self.const(c & ((1 << a.type.bits) - 1), t)
+        return self.pure("convert", (a,), t, how=how)
+
+    def bitcast(self, a: Node, scalar: str) -> Node:
+        """Reinterpret each lane's bits as `scalar`, of the same width."""
+        return a if a.type.scalar == scalar else self.pure("convert", (a,), a.type.with_scalar(scalar), how="bitcast")
+
+    def splat(self, a: Node, lanes: int) -> Node:
+        if a.type.lanes == lanes:
+            return a
+        assert a.type.lanes == 1
+        return self.pure("splat", (a,), a.type.with_lanes(lanes))
+
+    def lane(self, v: Node, index: int) -> Node:
+        if v.kind == "splat":
+            return v.args[0]
+        return v if v.type.lanes == 1 else self.pure("lane", (v,), v.type.with_lanes(1), index=index)
+
+    def insert(self, v: Node, a: Node, index: int) -> Node:
+        return self.pure("insert", (v, a), v.type, index=index)
+
+    def iota(self, type: VType) -> Node:  # noqa: A002
+        """0, 1, 2 ... in the lanes of an integer vector type (0 for a scalar)."""
+        return self.const(0, type) if type.lanes == 1 else self.pure("iota", (), type)
+
+    def shuffle(self, a: Node, b: Node, mask: Iterable[int]) -> Node:
+        mask = tuple(mask)
+        return self.pure("shuffle", (a, b), a.type.with_lanes(len(mask)), mask=mask)
+
+    # ---- memory
+    def gep(self, ptr: Node, offset: Node | int) -> Node:
+        """`ptr` plus a number of bytes."""
+        if isinstance(offset, int):
+            offset = self.i64(offset)
+        return ptr if offset.const == 0 else self.pure("gep", (ptr, offset), PTR)
+
+    def load(self, ptr: Node, type: VType, *, mask: Node | None = None, align: int = 0, nontemporal: bool = False,  # noqa: A002
+             invariant: bool = False) -> Node:  # fmt: skip
+        """`invariant`: memory does not change and may be read whenever its address is known; the load may be hoisted."""
+        args = (ptr,) if mask is None else (ptr, mask)
+        attrs = {"align": align or type.size, "nontemporal": nontemporal}
+        if invariant:
+            return self.pure("load", args, type, **attrs, invariant=True)
+        return self.effect("load", args, type, **attrs, invariant=False)
+
+    def store(self, ptr: Node, value: Node, *, mask: Node | None = None, align: int = 0, nontemporal: bool = False) -> Node:
+        args = (ptr, value) if mask is None else (ptr, value, mask)
+        return self.effect("store", args, align=align or value.type.size, nontemporal=nontemporal)
+
+    def gather(self, ptr: Node, offsets: Node, type: VType, *, mask: Node | None = None) -> Node:  # noqa: A002
+        """Lane l: the element at `ptr` + `offsets[l]` bytes (i64 vector)."""
+        return self.effect("gather", (ptr, offsets) if mask is None else (ptr, offsets, mask), type)
+
+    def scatter(self, ptr: Node, offsets: Node, value: Node, *, mask: Node | None = None) -> Node:
+        return self.effect("scatter", (ptr, offsets, value) if mask is None else (ptr, offsets, value, mask))
+
+    def alloca(self, size: int, align: int = 64) -> Node:
+        """`size` bytes of stack, allocated once at the function's start."""
+        node = Node("alloca", (), PTR, {"size": size, "align": align}, 0)
+        self.func.body.nodes.insert(0, node)
+        return node
+
+    def prefetch(self, ptr: Node, *, write: bool = False, locality: int = 3) -> Node:
+        return self.effect("prefetch", (ptr,), write=write, locality=locality)
+
+    def memcpy(self, dst: Node, src: Node, size: Node | int) -> Node:
+        return self.effect("memcpy", (dst, src, self.i64(size) if isinstance(size, int) else size))
+
+    def memset(self, dst: Node, byte: int, size: Node | int) -> Node:
+        return self.effect("memset", (dst, self.const(byte, I8), self.i64(size) if isinstance(size, int) else size))
+
+    def fence(self) -> Node:
+        """Order non-temporal stores before what follows (sfence)."""
+        return self.effect("fence", ())
+
+    def call(self, callee: str, args: Iterable[Node], type: VType = VOID) -> Node:  # noqa: A002
+        return self.effect("call", tuple(args), type, callee=callee)
+
+    def callptr(self, fn: Node, args: Iterable[Node], type: VType = VOID) -> Node:  # noqa: A002
+        return self.effect("callptr", (fn, *args), type)
+
+    def funcptr(self, name: str) -> Node:
+        """The address of the function `name`."""
+        return self.pure("funcptr", (), PTR, name=name)
+
+    def ret(self, value: Node | None = None) -> None:
+        self.effect("ret", () if value is None else (value,))
+
+    # ---- structured control flow
+    @contextmanager
+    def _inside(self, block: Block) -> Iterator[None]:
+        outer = self.block
+        self.block = block
+        self._chain.append(block)
+        yield
+        self._chain.pop()
+        self.block = outer
+
+    def _params(self, block: Block, types: Iterable[VType]) -> tuple[Node, ...]:
+        block.params = tuple(Node("param", (), t, {"index": i}, block.level) for i, t in enumerate(types))
+        return block.params
+
+    def _results(self, node: Node, types: Iterable[VType]) -> tuple[Node, ...]:
+        out = []
+        for i, t in enumerate(types):
+            r = Node("result", (node,), t, {"index": i}, self.block.level)
+            self.block.nodes.append(r)
+            out.append(r)
+        return tuple(out)
+
+    def for_(self, lo: Node | int, hi: Node | int, step: Node | int, body: Callable[..., Iterable[Node] | None],
+             init: Iterable[Node] = (), *, unroll: int = 1) -> tuple[Node, ...]:  # fmt: skip
+        """for iv in range(lo, hi, step): carried = body(iv, *carried). Gives the last carried values (init if no turn)."""
+        lo, hi, step = (self.i64(x) if isinstance(x, int) else x for x in (lo, hi, step))
+        init = tuple(init)
+        if lo.const is not None and hi.const is not None and step.const is not None:
+            if lo.const >= hi.const:
+                return init
+            if lo.const + step.const >= hi.const:  # exactly one turn: no loop
+                return tuple(body(lo, *init) or ())
+        block = Block(self.block)
+        iv, *carried = self._params(block, (lo.type, *(v.type for v in init)))
+        with self._inside(block):
+            block.yields = tuple(body(iv, *carried) or ())
+        assert [y.type for y in block.yields] == [v.type for v in init], "a loop yields what it carries"
+        node = Node("for", (lo, hi, step, *init), VOID, {"unroll": unroll}, self.block.level, (block,))
+        self.block.nodes.append(node)
+        return self._results(node, (v.type for v in init))
+
+    def while_(self, init: Iterable[Node], cond: Callable[..., Node], body: Callable[..., Iterable[Node]]) -> tuple[Node, ...]:
+        """while cond(*carried): carried = body(*carried)."""
+        init = tuple(init)
+        test, block = Block(self.block), Block(self.block)
+        types = [v.type for v in init]
+        carried = self._params(test, types)
+        with self._inside(test):
+            test.yields = (cond(*carried),)
+        carried = self._params(block, types)
+        with self._inside(block):
+            block.yields = tuple(body(*carried))
+        node = Node("while", init, VOID, None, self.block.level, (test, block))
+        self.block.nodes.append(node)
+        return self._results(node, types)
+
+    def if_(self, cond: Node, then: Callable[[], Iterable[Node] | None],
+            orelse: Callable[[], Iterable[Node] | None] | None = None) -> tuple[Node, ...]:  # fmt: skip
+        """if cond: then() else: orelse(); both give values of the same types. A constant condition leaves no branch."""
+        if cond.const is not None:
+            chosen = then if cond.const else orelse
+            return tuple((chosen() if chosen else None) or ())
+        blocks = []
+        for build in (then, orelse):
+            block = Block(self.block, barrier=True)
+            if build is not None:
+                with self._inside(block):
+                    block.yields = tuple(build() or ())
+            blocks.append(block)
+        node = Node("if", (cond,), VOID, None, self.block.level, tuple(blocks))
+        self.block.nodes.append(node)
+        return self._results(node, (v.type for v in blocks[0].yields))

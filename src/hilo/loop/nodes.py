@@ -1,0 +1,148 @@
+"""The loop IR: scalars and fixed vectors in SSA form, with structured control flow. About 40 kinds of nodes.
+
+A `Func` has parameters and a body `Block`; a block is a list of `Node`s; a node is an instruction and the value it gives.
+Structured nodes (`for`, `while`, `if`) hold blocks. Backends know only this file (and ir.dtypes has no say here: i1 is a
+mask bit, unsigned is a property of the instruction, bf16/f16/complex do not exist at this level except as i16 in memory).
+
+Kinds (args; attrs):
+  const (; value)                 number, or a tuple of numbers for a vector constant
+  arithmetic on floats            fadd fsub fmul fdiv fneg fma fabs sqrt floor ceil rint trunc copysign
+  arithmetic on integers          add sub mul sdiv udiv srem urem and or xor shl lshr ashr ctpop ctlz cttz bswap
+  cmp (a, b; pred)                icmp: eq ne slt sle sgt sge ult ule ugt uge; fcmp: oeq une olt ole ogt oge uno ord
+  select (c, a, b)
+  convert (a; how)                sext zext itrunc fpext fptrunc sitofp uitofp fptosi fptoui bitcast ptrtoint
+                                  (fptosi/fptoui are undefined out of range: guard them; fptrunc is only f64->f32)
+  splat (a)                       scalar -> vector;   lane (v; index) -> scalar;   insert (v, a; index)
+  iota ()                         vector 0, 1, 2 ... of its integer type
+  shuffle (a, b; mask)            lanes of a then b, by a tuple of numbers
+  load (ptr; align, nontemporal, invariant), (ptr, mask; ...) masked lanes give zero
+  store (ptr, value; align, nontemporal), (ptr, value, mask; ...)
+  gather (ptr, byte offsets; ...) / (ptr, offsets, mask),   scatter (ptr, offsets, value[, mask])
+  gep (ptr, byte offset)          pointer arithmetic;   alloca (; size, align) stack memory of the function
+  call (args; callee), callptr (fnptr, args)   result type of the node; callee is a symbol (another Func or external)
+  prefetch (ptr; write, locality), fence (), memcpy (dst, src, size), memset (dst, byte, size)
+  atomic_add (ptr, value)         relaxed fetch-add, gives the old value
+  for (lo, hi, step, init...; attrs: unroll)   body block's params: induction variable, carried...; body.yields
+                                  runs while iv < hi (signed); a node of several values: take them with `result`
+  while (init...)                 cond block (params = carried; yields one i1), body block (params, yields carried)
+  if (cond)                       then and orelse blocks with yields
+  result (structured; index)      one value of a structured node
+  ret (value)                     only as the last node of a function's body block
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+SIZES: Final = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "ptr": 8}
+
+
+class VType:
+    """A scalar (`lanes == 1`) or fixed-vector type of i1 i8 i16 i32 i64 f32 f64, or `ptr`, or `void`. Interned."""
+
+    __slots__ = ("lanes", "scalar")
+    _pool: dict[tuple[str, int], VType] = {}
+    scalar: Final[str]
+    lanes: Final[int]
+
+    def __new__(cls, scalar: str, lanes: int = 1) -> VType:
+        key = (scalar, lanes)
+        t = cls._pool.get(key)
+        if t is None:
+            t = object.__new__(cls)
+            t.scalar, t.lanes = scalar, lanes  # type: ignore[misc]
+            t = cls._pool.setdefault(key, t)
+        return t
+
+    @property
+    def is_float(self) -> bool:
+        return self.scalar[0] == "f"
+
+    @property
+    def bits(self) -> int:
+        return 1 if self.scalar == "i1" else SIZES[self.scalar] * 8
+
+    @property
+    def size(self) -> int:
+        """Bytes of one lane in memory."""
+        return SIZES[self.scalar]
+
+    def with_lanes(self, lanes: int) -> VType:
+        return VType(self.scalar, lanes)
+
+    def with_scalar(self, scalar: str) -> VType:
+        return VType(scalar, self.lanes)
+
+    def __repr__(self) -> str:
+        return self.scalar if self.lanes == 1 else f"{self.scalar}x{self.lanes}"
+
+    def __reduce__(self) -> Any:
+        return VType, (self.scalar, self.lanes)
+
+
+I1, I8, I16, I32, I64 = (VType(f"i{n}") for n in (1, 8, 16, 32, 64))
+F32, F64, PTR, VOID = VType("f32"), VType("f64"), VType("ptr"), VType("void")
+
+
+class Node:
+    """An instruction and its value. `attrs` is a dict or None. `level` is the depth of the block that holds it."""
+
+    __slots__ = ("args", "attrs", "blocks", "kind", "level", "type")
+    kind: str
+    args: tuple[Node, ...]
+    attrs: dict[str, Any]
+    type: VType
+    blocks: tuple[Block, ...]
+    level: int
+
+    def __init__(self, kind: str, args: tuple[Node, ...], type: VType, attrs: dict[str, Any] | None = None,  # noqa: A002
+                 level: int = 0, blocks: tuple[Block, ...] = ()) -> None:  # fmt: skip
+        self.kind = kind
+        self.args = args
+        self.type = type
+        self.attrs = attrs if attrs is not None else {}
+        self.level = level
+        self.blocks = blocks
+
+    @property
+    def const(self) -> Any:
+        """The value of a scalar constant or of a splat of one, else None."""
+        if self.kind == "const":
+            v = self.attrs["value"]
+            return v if not isinstance(v, tuple) else None
+        return self.args[0].const if self.kind == "splat" else None
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.type!r}>"
+
+
+class Block:
+    """Nodes in order; `params` are nodes of kind "param"; `yields` what a structured node's block hands back."""
+
+    __slots__ = ("barrier", "known", "level", "nodes", "params", "parent", "yields")
+
+    def __init__(self, parent: Block | None, barrier: bool = False) -> None:
+        self.nodes: list[Node] = []
+        self.params: tuple[Node, ...] = ()
+        self.yields: tuple[Node, ...] = ()
+        self.parent = parent
+        self.level: int = 0 if parent is None else parent.level + 1
+        self.barrier = barrier  # pure nodes are not hoisted out of this block (branches of `if`)
+        self.known: dict[Any, Node] = {}  # pure nodes by key: equal ones are made once
+
+
+class Func:
+    """A function: `params` (name, type), `ret` type, body. `attrs`: inline ("always"/"never"), private, noalias (names)."""
+
+    __slots__ = ("attrs", "body", "name", "param_types", "params", "ret")
+
+    def __init__(self, name: str, params: list[tuple[str, VType]], ret: VType = VOID, **attrs: Any) -> None:
+        self.name = name
+        self.ret = ret
+        self.attrs = attrs
+        self.body = Block(None)
+        self.params = tuple(Node("param", (), t, {"name": n, "index": i}) for i, (n, t) in enumerate(params))
+        self.body.params = self.params
+
+    def __repr__(self) -> str:
+        return f"<Func {self.name}>"
