@@ -1,0 +1,354 @@
+"""Index algebra: integer expressions over loop variables, kept simple under the variables' known ranges.
+
+An `Index` is `const + sum(coefficient * atom)`. An atom is a loop variable, the lane number of a vector, a run-time
+value, or a floor division of another index by a constant; `x % d` is `x - d * (x // d)`, so that splitting an index and
+putting it together again cancels by itself. Reshape, transpose, slice, pad and broadcast then cost only addressing.
+Indices are 64-bit. Imports only the loop IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import gcd
+from typing import Final
+
+from hilo.loop.builder import I1, I64, Builder
+from hilo.loop.nodes import Node
+
+_SMALL: Final = 1 << 31  # below: a vector's division by a constant is one multiplication and a shift
+
+
+class Atom:
+    """Something with a value in [lo, hi] that is a multiple of `multiple`.
+
+    Either `node` (a scalar variable or a run-time value), or lane numbers 0..lanes-1 (`lanes` > 0; `base` is the
+    variable that they count on from and `top` the largest base + lane), or `inner // divisor`.
+    """
+
+    __slots__ = ("base", "divisor", "hi", "inner", "lanes", "lo", "multiple", "node", "top")
+
+    def __init__(
+        self,
+        lo: int,
+        hi: int,
+        *,
+        node: Node | None = None,
+        multiple: int = 1,
+        lanes: int = 0,
+        base: Atom | None = None,
+        top: int = 0,
+        inner: Index | None = None,
+        divisor: int = 1,
+    ) -> None:
+        self.lo = lo
+        self.hi = hi
+        self.node = node
+        self.multiple = multiple
+        self.lanes = lanes
+        self.base = base
+        self.top = top
+        self.inner = inner
+        self.divisor = divisor
+
+    def __hash__(self) -> int:
+        return id(self) if self.inner is None else hash((self.inner, self.divisor))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Atom) or self.inner is None:
+            return False
+        return self.divisor == other.divisor and self.inner == other.inner
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether the value differs from lane to lane."""
+        if self.inner is not None:
+            return self.inner.is_vector
+        return self.lanes > 0 or (self.node is not None and self.node.type.lanes > 1)
+
+
+class Index:
+    """An immutable integer expression; `lo` and `hi` (inclusive) bound its value. Equal by structure, hashable.
+
+    Takes `+ -` with an Index or int, `*`, `//` and `%` (floor) with a positive int (`*`: any int).
+    """
+
+    __slots__ = ("_hash", "const", "hi", "lo", "terms")
+    const: Final[int]
+    terms: Final[dict[Atom, int]]
+    lo: Final[int]
+    hi: Final[int]
+
+    def __init__(self, const: int, terms: dict[Atom, int], lo: int | None = None, hi: int | None = None) -> None:
+        a, b = _interval(const, terms)
+        self.const = const  # type: ignore[misc]
+        self.terms = terms  # type: ignore[misc]
+        self.lo = a if lo is None else max(a, lo)  # type: ignore[misc]
+        self.hi = b if hi is None else min(b, hi)  # type: ignore[misc]
+        self._hash: int | None = None
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.const, frozenset(self.terms.items())))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int):
+            return not self.terms and self.const == other
+        return isinstance(other, Index) and self.const == other.const and self.terms == other.terms
+
+    @property
+    def value(self) -> int | None:
+        """The number that this index is, or None if it varies."""
+        return None if self.terms else self.const
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether the value differs from lane to lane."""
+        return any(a.is_vector for a in self.terms)
+
+    @property
+    def multiple(self) -> int:
+        """A number that divides every value (0 for the constant 0)."""
+        m = abs(self.const)
+        for a, c in self.terms.items():
+            m = gcd(m, c * a.multiple)
+        return m
+
+    @property
+    def lane_stride(self) -> int | None:
+        """What one lane adds to the next: 0 if all are equal, None if they are not equally spaced."""
+        stride = 0
+        for a, c in self.terms.items():
+            if a.lanes:
+                stride += c
+            elif a.is_vector:
+                return None
+        return stride
+
+    def first_lane(self) -> Index:
+        """The value in lane 0 of an index whose `lane_stride` is a number."""
+        return Index(self.const, {a: c for a, c in self.terms.items() if not a.lanes})
+
+    # ---- arithmetic
+    def __add__(self, other: Index | int) -> Index:
+        if isinstance(other, int):
+            return Index(self.const + other, self.terms, self.lo + other, self.hi + other) if other else self
+        if not other.terms:
+            return self + other.const
+        terms = dict(self.terms)
+        for a, c in other.terms.items():
+            total = terms.get(a, 0) + c
+            if total:
+                terms[a] = total
+            else:
+                del terms[a]
+        return Index(self.const + other.const, terms, self.lo + other.lo, self.hi + other.hi)
+
+    def __mul__(self, factor: int) -> Index:
+        if factor == 1:
+            return self
+        if factor == 0:
+            return ZERO
+        lo, hi = sorted((self.lo * factor, self.hi * factor))
+        return Index(self.const * factor, {a: c * factor for a, c in self.terms.items()}, lo, hi)
+
+    def __sub__(self, other: Index | int) -> Index:
+        return self + (-other if isinstance(other, int) else other * -1)
+
+    def __neg__(self) -> Index:
+        return self * -1
+
+    def __radd__(self, other: int) -> Index:
+        return self + other
+
+    def __rsub__(self, other: int) -> Index:
+        return self * -1 + other
+
+    def __rmul__(self, factor: int) -> Index:
+        return self * factor
+
+    def __floordiv__(self, d: int) -> Index:
+        assert d > 0
+        if d == 1:
+            return self
+        low, high = self.lo // d, self.hi // d
+        if low == high:
+            return constant(low)
+        exact: dict[Atom, int] = {}  # terms that d divides
+        rest: dict[Atom, int] = {}
+        aligned: dict[Atom, int] = {}  # terms whose value, but not whose coefficient, d divides
+        for a, c in self.terms.items():
+            (exact if c % d == 0 else aligned if c * a.multiple % d == 0 else rest)[a] = c
+        for a, c in list(aligned.items()):  # lanes count on from their base: keep them together where that helps
+            if any(x.base is a and rest[x] == c for x in rest):
+                lo, hi = _interval(0, {a: c, **rest})
+                if lo // d == hi // d:
+                    rest[a] = aligned.pop(a)
+        out = Index(self.const // d, {a: c // d for a, c in exact.items()})
+        for a, c in aligned.items():
+            out = out + _divide(Index(0, {a: c}), d)
+        out = out + _divide(Index(self.const % d, rest), d)
+        return Index(out.const, out.terms, low, high)
+
+    def __mod__(self, d: int) -> Index:
+        assert d > 0
+        out = self - (self // d) * d
+        if self.lo // d == self.hi // d:
+            return out
+        return Index(out.const, out.terms, 0, d - 1)
+
+    def __repr__(self) -> str:
+        parts = []
+        for a, c in self.terms.items():
+            text = f"({a.inner!r})//{a.divisor}" if a.inner is not None else "lane" if a.lanes else f"v{id(a) % 1000}"
+            parts.append(text if c == 1 else f"{c}*{text}")
+        return " + ".join([*parts, str(self.const)] if self.const or not parts else parts)
+
+
+def _interval(const: int, terms: dict[Atom, int]) -> tuple[int, int]:
+    """The bounds of a sum; a lane and its base with one coefficient count as one value."""
+    lo = hi = const
+    for a, c in terms.items():
+        low, high = a.lo, a.hi
+        if a.base is not None and terms.get(a.base) == c:
+            low, high = 0, a.top - a.base.hi
+        lo, hi = (lo + c * low, hi + c * high) if c > 0 else (lo + c * high, hi + c * low)
+    return lo, hi
+
+
+def _divide(x: Index, d: int) -> Index:
+    """x // d where no single term of x is a multiple of d."""
+    if x.lo // d == x.hi // d:
+        return constant(x.lo // d)
+    # Terms in multiples of g, and a remainder that stays inside [0, g): the remainder cannot change the quotient.
+    for g in sorted({gcd(c * a.multiple, d) for a, c in x.terms.items()}, reverse=True):
+        if g == 1:
+            break
+        coarse = {a: c for a, c in x.terms.items() if c * a.multiple % g == 0}
+        fine = Index(x.const, {a: c for a, c in x.terms.items() if a not in coarse})
+        k = fine.lo // g
+        if k != fine.hi // g:
+            continue
+        if all(c % g == 0 for c in coarse.values()):
+            return Index(k, {a: c // g for a, c in coarse.items()}) // (d // g)
+        x = Index(k * g, coarse)
+        if x.lo // d == x.hi // d:
+            return constant(x.lo // d)
+        break
+    if x.const == 0 and len(x.terms) == 1:
+        (a, c), *_ = x.terms.items()
+        if c == 1 and a.inner is not None:  # (y // a) // d
+            return a.inner // (a.divisor * d)
+    m = x.multiple
+    atom = Atom(x.lo // d, x.hi // d, inner=x, divisor=d, multiple=m // d if m % d == 0 and m else 1)
+    return Index(0, {atom: 1})
+
+
+# ---- making indices
+def constant(value: int) -> Index:
+    """The index that is always `value`."""
+    return Index(value, {})
+
+
+ZERO: Final = Index(0, {})
+
+
+def loop_var(node: Node, lo: int, hi: int, multiple: int = 1) -> Index:
+    """A scalar i64 loop variable with values in [lo, hi), all multiples of `multiple`."""
+    if hi - lo == 1:
+        return constant(lo)
+    return Index(0, {Atom(lo, max(lo, (hi - 1) // multiple * multiple), node=node, multiple=multiple): 1})
+
+
+def vector_var(node: Node, lanes: int, lo: int, hi: int, multiple: int = 1, top: int | None = None) -> Index:
+    """`node + lane` for the lanes of a vector; node's values in [lo, hi) are multiples of `multiple`.
+
+    `top` bounds the sum (exclusive) where the last vector is masked: values of lanes beyond it do not matter.
+    """
+    if lanes == 1:
+        return loop_var(node, lo, hi, multiple)
+    base = Atom(lo, max(lo, (hi - 1) // multiple * multiple), node=node, multiple=multiple)
+    last = base.hi + lanes - 1
+    top = last if top is None else min(last, top - 1)
+    lane = Atom(0, lanes - 1, lanes=lanes, base=base, top=top)
+    return Index(0, {base: 1, lane: 1})
+
+
+def from_node(b: Builder, node: Node, lo: int, hi: int) -> Index:
+    """An index known only at run time (e.g. loaded): an integer node whose value the caller keeps in [lo, hi)."""
+    if hi - lo == 1:
+        return constant(lo)
+    if node.const is not None and node.type.scalar == "i64":
+        return constant(node.const)
+    if node.type.scalar != "i64":
+        node = b.convert("sext", node, "i64")
+    return Index(0, {Atom(lo, hi - 1, node=node): 1})
+
+
+# ---- shapes
+def linear(indices: Iterable[Index], shape: Sequence[int]) -> Index:
+    """The row-major position of `indices` in `shape`."""
+    out = ZERO
+    for ix, n in zip(indices, shape, strict=True):
+        out = out * n + ix
+    return out
+
+
+def delinear(position: Index, shape: Sequence[int]) -> list[Index]:
+    """The indices at the row-major `position` in `shape` (inverse of `linear`)."""
+    out: list[Index] = []
+    for n in reversed(shape[1:]):
+        n = max(n, 1)
+        out.append(position % n)
+        position = position // n
+    if shape:
+        out.append(position)
+    return out[::-1]
+
+
+# ---- making loop IR
+def node(b: Builder, ix: Index) -> Node:
+    """The i64 value of `ix`: a scalar, or a vector if it differs from lane to lane."""
+    scalar = b.i64(ix.const)
+    vector: Node | None = None
+    for a, c in ix.terms.items():
+        n = b.mul(_atom(b, a), c)
+        if n.type.lanes > 1:
+            vector = n if vector is None else b.add(vector, n)
+        else:
+            scalar = b.add(scalar, n)
+    return scalar if vector is None else b.add(vector, scalar)
+
+
+def _atom(b: Builder, a: Atom) -> Node:
+    if a.lanes:
+        return b.iota(I64.with_lanes(a.lanes))
+    if a.inner is None:
+        assert a.node is not None
+        return a.node
+    d = a.divisor
+    if d & (d - 1) == 0:
+        return b.binary("ashr", node(b, a.inner), d.bit_length() - 1)
+    shift = max(0, -(a.inner.lo // d))  # bring negative values to the right of zero: floor, not truncation
+    x = node(b, a.inner + shift * d)
+    if x.type.lanes > 1 and a.inner.hi + shift * d < _SMALL:
+        s = 31 + d.bit_length()
+        q = b.lshr(b.mul(x, (1 << s) // d + 1), s)
+    else:
+        q = b.binary("udiv", x, d)
+    return b.sub(q, shift)
+
+
+def in_range(b: Builder, ix: Index, lo: int, hi: int) -> Node:
+    """Whether lo <= ix < hi, as i1 (per lane if `ix` differs from lane to lane); constant where that is known."""
+    if ix.lo >= lo and ix.hi < hi:
+        return b.const(1, I1)
+    if ix.hi < lo or ix.lo >= hi:
+        return b.const(0, I1)
+    if ix.lo >= lo:
+        return b.cmp("slt", node(b, ix), hi)
+    if ix.hi < hi:
+        return b.cmp("sge", node(b, ix), lo)
+    return b.cmp("ult", node(b, ix - lo), hi - lo)
