@@ -1,0 +1,142 @@
+"""`Target`: the machine that code is made for. Kernels ask it for widths, registers and cache sizes, and never name an
+instruction set. Imports loop and ir.dtypes; llvmlite only when the host is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from hilo.errors import Error
+from hilo.ir.dtypes import DType
+from hilo.loop.element import held_type
+from hilo.loop.nodes import SIZES, VType
+
+LINUX_X86: Final = "x86_64-unknown-linux-gnu"
+
+
+@dataclass(frozen=True)
+class Target:
+    """An immutable, hashable description of a machine.
+
+    `name` is for people; `triple`, `cpu` and `features` ("+avx2,-x") are LLVM's. `vector_bytes` is the width of a
+    vector register and `registers` their number. In hardware there is: `has_fma` fused multiply-add; `has_masks` masked
+    loads, stores and blends at full speed; `has_rounding` floor, ceil, rint and trunc; `has_dot4` dot products of four
+    bytes. `l1`, `l2`, `l3` are bytes of cache per core (l3: shared).
+    """
+
+    name: str
+    triple: str
+    cpu: str
+    features: str
+    vector_bytes: int
+    registers: int
+    has_fma: bool
+    has_masks: bool
+    has_rounding: bool
+    has_dot4: bool
+    l1: int = 32 << 10
+    l2: int = 1 << 20
+    l3: int = 16 << 20
+
+    @staticmethod
+    def host() -> Target:
+        """The machine this process runs on."""
+        return _host()
+
+    @staticmethod
+    def named(name: str) -> Target:
+        """`x86-avx512-vnni`, `x86-avx512`, `x86-avx2`, `x86-sse2`, or `host`. Raises `Error` for another name."""
+        if name == "host":
+            return _host()
+        try:
+            return NAMED[name]
+        except KeyError:
+            raise Error(f"no target {name!r}; there are host, {', '.join(NAMED)}") from None
+
+    def lanes(self, dtype: DType | VType | str) -> int:
+        """How many elements of a type (an element type, a loop-IR type or scalar's name) one vector register holds.
+
+        Narrow floats count as the f32 that holds them, complex numbers as one of their parts.
+        """
+        if isinstance(dtype, DType):
+            dtype = held_type(dtype)
+        return self.vector_bytes // (SIZES[dtype] if isinstance(dtype, str) else dtype.size)
+
+    def includes(self, other: Target) -> bool:
+        """Whether code made for `other` runs on this machine."""
+        return (
+            self.triple.split("-")[0] == other.triple.split("-")[0]
+            and self.vector_bytes >= other.vector_bytes
+            and self.has_fma >= other.has_fma
+            and self.has_masks >= other.has_masks
+            and self.has_rounding >= other.has_rounding
+            and self.has_dot4 >= other.has_dot4
+        )
+
+    @property
+    def arch(self) -> str:
+        return self.triple.split("-")[0]
+
+
+def _x86(name: str, cpu: str, features: str, level: int, dot4: bool = False, **caches: int) -> Target:
+    """An x86-64 machine of a micro-architecture level: 1 (SSE2), 3 (AVX2, FMA) or 4 (AVX-512)."""
+    return Target(
+        name=name,
+        triple=LINUX_X86,
+        cpu=cpu,
+        features=features,
+        vector_bytes={1: 16, 3: 32, 4: 64}[level],
+        registers=32 if level == 4 else 16,
+        has_fma=level >= 3,
+        has_masks=level == 4,
+        has_rounding=level >= 3,
+        has_dot4=dot4,
+        **caches,
+    )
+
+
+# Vectors of 512 bits are what we emit where there are any: "prefer-256-bit" would split them.
+_WIDE: Final = "-prefer-256-bit"
+NAMED: Final[dict[str, Target]] = {
+    t.name: t
+    for t in (
+        _x86("x86-avx512-vnni", "x86-64-v4", f"+avx512vnni,{_WIDE}", 4, dot4=True),
+        _x86("x86-avx512", "x86-64-v4", _WIDE, 4),
+        _x86("x86-avx2", "x86-64-v3", "", 3),
+        _x86("x86-sse2", "x86-64", "", 1),
+    )
+}
+
+
+def _cache_sizes() -> dict[str, int]:
+    """The host's cache sizes from Linux's sysfs; empty where that is not to be had."""
+    sizes: dict[str, int] = {}
+    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+        try:
+            kind, level, size = ((index / f).read_text().strip() for f in ("type", "level", "size"))
+        except OSError:
+            continue
+        if kind != "Instruction" and size.endswith("K") and level in "123":
+            sizes[f"l{level}"] = int(size[:-1]) << 10
+    return sizes
+
+
+@cache
+def _host() -> Target:
+    import llvmlite.binding as llvm
+
+    triple = llvm.get_process_triple()
+    if triple.split("-")[0] != "x86_64":
+        raise Error(f"hilo compiles for x86-64 hosts; this one is {triple}")
+    has = llvm.get_host_cpu_features()
+    level = 1
+    if all(has.get(f) for f in ("avx2", "fma", "bmi2", "f16c")):
+        level = 3
+    if level == 3 and all(has.get(f) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")):
+        level = 4
+    cpu = llvm.get_host_cpu_name()
+    features = ",".join(f"{'+' if on else '-'}{f}" for f, on in sorted(has.items()) if f != "prefer-256-bit")
+    dot4 = level == 4 and bool(has.get("avx512vnni"))
+    return _x86(f"x86-{cpu}", cpu, f"{features},{_WIDE}", level, dot4=dot4, **_cache_sizes())
