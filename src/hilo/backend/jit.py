@@ -1,12 +1,18 @@
-"""Loading object code into this process and finding addresses in it. Imports llvmlite and backend.cpu."""
+"""Loading object code into this process and finding addresses in it. Imports llvmlite, backend.cpu and backend.elf.
+
+What the code calls outside itself (memcpy, memset; fma on machines without it) is looked up in the process, where the
+C library and its libm are. glibc's and musl's fma round correctly, so the result is the same with and without hardware.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hilo.backend.cpu import initialize, new_target_machine
+from hilo.backend.elf import symbols as elf_symbols
 from hilo.errors import Error
 
 if TYPE_CHECKING:
@@ -20,15 +26,33 @@ class LoadedCode:
         self._engine = engine
         self.address = address
 
-    def function(self, symbol: str, *argtypes: Any, restype: Any = None) -> Any:
-        """A ctypes function for `symbol`; valid as long as this object lives."""
-        return ctypes.CFUNCTYPE(restype, *argtypes)(self.address[symbol])
+    def function(self, symbol: str, *argtypes: Any, restype: Any = None) -> Callable[..., Any]:
+        """A ctypes function for `symbol`; it keeps the code alive."""
+        f = ctypes.CFUNCTYPE(restype, *argtypes)(self.address[symbol])
+        f.code = self  # type: ignore[attr-defined]
+        return f
 
 
 def load(objects: Iterable[bytes], symbols: Iterable[str]) -> LoadedCode:
-    """Load object files and resolve `symbols`. Raises `Error` for a symbol that is not there."""
+    """Load object files together and find the addresses of `symbols`.
+
+    Raises `Error` for an object that is damaged, for a symbol that no object defines, and for one that the code needs
+    and the process does not have (LLVM itself would end the process).
+    """
     import llvmlite.binding as llvm
 
+    objects = list(objects)
+    symbols = list(symbols)
+    defined: set[str] = set()
+    missing: set[str] = set()
+    for data in objects:
+        has, needs = elf_symbols(data)
+        defined |= has
+        missing |= needs
+    if absent := [s for s in symbols if s not in defined]:
+        raise Error(f"the compiled code has no symbol {absent[0]!r}")
+    if unknown := sorted(s for s in missing - defined if not in_process(s)):
+        raise Error(f"the compiled code needs symbols that this process does not have: {', '.join(unknown)}")
     initialize()
     triple = llvm.get_process_triple()
     machine = new_target_machine(triple, "", "")  # belongs to the engine from here on
@@ -36,9 +60,12 @@ def load(objects: Iterable[bytes], symbols: Iterable[str]) -> LoadedCode:
     for data in objects:
         engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()
-    address = {}
-    for s in symbols:
-        address[s] = engine.get_function_address(s)
-        if not address[s]:
-            raise Error(f"the compiled code has no symbol {s!r}")
-    return LoadedCode(engine, address)
+    return LoadedCode(engine, {s: engine.get_function_address(s) for s in symbols})
+
+
+@cache
+def in_process(symbol: str) -> bool:
+    """Whether the process has `symbol`, from the C library, libm or another library that is loaded for all."""
+    if symbol == "_GLOBAL_OFFSET_TABLE_":  # made by the loader
+        return True
+    return hasattr(ctypes.CDLL(None), symbol)

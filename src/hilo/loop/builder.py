@@ -151,6 +151,10 @@ class Builder:
         args = tuple(self.splat(x, lanes) if isinstance(x, Node) else self.const(x, t) for x in (a, b, c))
         return self.pure("fma", args, t)
 
+    def dot(self, parts: int, acc: Node, a: Node, b: Node) -> Node:
+        """acc + the products of the 4 bytes (a's unsigned, b's signed) or 2 halves (signed) of each i32 lane."""
+        return self.pure(f"dot{parts}", (acc, a, b), acc.type)
+
     def fneg(self, a: Node) -> Node: return self.unary("fneg", a)  # fmt: skip  # noqa: E704
     def fabs(self, a: Node) -> Node: return self.unary("fabs", a)  # fmt: skip  # noqa: E704
     def sqrt(self, a: Node) -> Node: return self.unary("sqrt", a)  # fmt: skip  # noqa: E704

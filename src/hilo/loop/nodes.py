@@ -8,6 +8,8 @@ Kinds (args; attrs):
   const (; value)                 number, or a tuple of numbers for a vector constant
   arithmetic on floats            fadd fsub fmul fdiv fneg fma fabs sqrt floor ceil rint trunc copysign
   arithmetic on integers          add sub mul sdiv udiv srem urem and or xor shl lshr ashr ctpop ctlz cttz bswap
+  dot4 (acc, a, b), dot2 (acc, a, b)   on i32: acc + the products of four bytes (a's unsigned, b's signed), of two i16
+                                  (signed) parts of each lane, wrapping
   cmp (a, b; pred)                icmp: eq ne slt sle sgt sge ult ule ugt uge; fcmp: oeq une olt ole ogt oge uno ord
   select (c, a, b)
   convert (a; how)                sext zext itrunc fpext fptrunc sitofp uitofp fptosi fptoui bitcast ptrtoint

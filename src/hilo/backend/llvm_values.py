@@ -1,0 +1,162 @@
+"""LLVM IR text for constants, lanes and arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hilo.backend.llvm_text import SCALARS, Writer, number, suffix, type_text
+from hilo.loop.nodes import Node, VType
+
+_HOW = {"itrunc": "trunc"}
+_PLAIN = {"fadd", "fsub", "fmul", "fdiv", "add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "and", "or", "xor",
+          "shl", "lshr", "ashr"}  # fmt: skip
+_INTRINSIC = {"fma": "fma", "fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "rint": "rint",
+              "trunc": "trunc", "copysign": "copysign", "ctpop": "ctpop", "bswap": "bswap"}  # fmt: skip
+
+
+class Values(Writer):
+    """The instructions that make values from values; a method `_kind` for each kind of node, or `plain`."""
+
+    # ---- constants and lanes
+    def _const(self, node: Node) -> str:
+        value, t = node.attrs["value"], node.type
+        if not isinstance(value, tuple):
+            return number(value, t.scalar)
+        scalar = SCALARS[t.scalar]
+        return "<" + ", ".join(f"{scalar} {number(v, t.scalar)}" for v in value) + ">"
+
+    def _iota(self, node: Node) -> str:
+        scalar = SCALARS[node.type.scalar]
+        return "<" + ", ".join(f"{scalar} {number(i, node.type.scalar)}" for i in range(node.type.lanes)) + ">"
+
+    def _splat(self, node: Node) -> str:
+        (a,) = node.args
+        if a.const is not None:
+            return f"splat ({self.arg(a)})"
+        t = type_text(node.type)
+        v = self.op(f"insertelement {t} poison, {self.arg(a)}, i64 0")
+        return self.op(f"shufflevector {t} {v}, {t} poison, <{node.type.lanes} x i32> zeroinitializer")
+
+    def _lane(self, node: Node) -> str:
+        return self.op(f"extractelement {self.arg(node.args[0])}, i64 {node.attrs['index']}")
+
+    def _insert(self, node: Node) -> str:
+        v, a = node.args
+        return self.op(f"insertelement {self.arg(v)}, {self.arg(a)}, i64 {node.attrs['index']}")
+
+    def _shuffle(self, node: Node) -> str:
+        a, b = (self.vector_of(x) for x in node.args)
+        mask = node.attrs["mask"]
+        if len(mask) == 1:
+            lanes = node.args[0].type.lanes
+            return self.op(f"extractelement {a if mask[0] < lanes else b}, i64 {mask[0] % lanes}")
+        lanes_text = ", ".join(f"i32 {m}" for m in mask)
+        return self.op(f"shufflevector {a}, {b}, <{len(mask)} x i32> <{lanes_text}>")
+
+    # ---- arithmetic
+    def plain(self, node: Node) -> str:
+        kind, t = node.kind, node.type
+        args = node.args
+        if kind in _PLAIN:
+            return self.op(f"{kind} {self.arg(args[0])}, {self.names[args[1]]}")
+        if kind == "bswap" and t.bits == 8:
+            return self.names[args[0]]
+        name = _INTRINSIC[kind]
+        return self.call_intrinsic(name, t, [self.names[a] for a in args])
+
+    def call_intrinsic(self, name: str, t: VType, operands: Sequence[str]) -> str:
+        """`llvm.name` of operands that are all of the type it gives."""
+        text = type_text(t)
+        args = ", ".join(f"{text} {a}" for a in operands)
+        return self.op(self.intrinsic(f"llvm.{name}.{suffix(t)}", text, [text] * len(operands), args))
+
+    def _fneg(self, node: Node) -> str:
+        return self.op(f"fneg {self.arg(node.args[0])}")
+
+    def _bits_count(self, node: Node) -> str:
+        t = type_text(node.type)
+        name = f"llvm.{node.kind}.{suffix(node.type)}"
+        return self.op(self.intrinsic(name, t, (t, "i1"), f"{self.arg(node.args[0])}, i1 false"))
+
+    _ctlz = _cttz = _bits_count
+
+    def _cmp(self, node: Node) -> str:
+        a, b = node.args
+        return self.op(f"{'fcmp' if a.type.is_float else 'icmp'} {node.attrs['pred']} {self.arg(a)}, {self.names[b]}")
+
+    def _select(self, node: Node) -> str:
+        return self.op("select " + ", ".join(self.arg(a) for a in node.args))
+
+    def _convert(self, node: Node) -> str:
+        how = node.attrs["how"]
+        return self.op(f"{_HOW.get(how, how)} {self.arg(node.args[0])} to {type_text(node.type)}")
+
+    def _rounding(self, node: Node) -> str:
+        a, t = self.names[node.args[0]], node.type
+        if self.module.target.has_rounding:
+            return self.call_intrinsic(_INTRINSIC[node.kind], t, (a,))
+        return self.soft_rounding(node.kind, a, t)
+
+    _floor = _ceil = _rint = _trunc = _rounding
+
+    def soft_rounding(self, kind: str, x: str, t: VType) -> str:
+        """Rounding by adding and subtracting 2**mantissa bits: exact, keeps -0, NaN and what is an integer already."""
+        text = type_text(t)
+
+        def splat(value: float) -> str:
+            c = number(value, t.scalar)
+            return c if t.lanes == 1 else f"splat ({SCALARS[t.scalar]} {c})"
+
+        magic = splat(2.0**23 if t.scalar == "f32" else 2.0**52)
+        size = self.call_intrinsic("fabs", t, (x,))
+        whole = self.op(f"fadd {text} {size}, {magic}")
+        r = near = self.op(f"fsub {text} {whole}, {magic}")
+        mask = "i1" if t.lanes == 1 else f"<{t.lanes} x i1>"
+        if kind != "rint":
+            if kind == "trunc":
+                off = self.op(f"fcmp ogt {text} {near}, {size}")
+                moved = self.op(f"fsub {text} {near}, {splat(1.0)}")
+            else:
+                near = self.call_intrinsic("copysign", t, (near, x))
+                off = self.op(f"fcmp {'ogt' if kind == 'floor' else 'olt'} {text} {near}, {x}")
+                moved = self.op(f"{'fsub' if kind == 'floor' else 'fadd'} {text} {near}, {splat(1.0)}")
+            r = self.op(f"select {mask} {off}, {text} {moved}, {text} {near}")
+        r = self.call_intrinsic("copysign", t, (r, x))
+        small = self.op(f"fcmp olt {text} {size}, {magic}")
+        return self.op(f"select {mask} {small}, {text} {r}, {text} {x}")
+
+    # ---- dot products of parts of 32-bit lanes
+    def _dot4(self, node: Node) -> str:
+        t, target = node.type, self.module.target
+        if target.has_dot4 and t.lanes in (4, 8, 16):
+            text = type_text(t)
+            args = ", ".join(self.arg(a) for a in node.args)
+            return self.op(self.intrinsic(f"llvm.x86.avx512.vpdpbusd.{t.lanes * 32}", text, [text] * 3, args))
+        return self.soft_dot(node, 8)
+
+    def _dot2(self, node: Node) -> str:
+        t, target = node.type, self.module.target
+        name = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}.get(t.lanes)
+        if name is None or target.arch != "x86_64" or t.lanes * 4 > target.vector_bytes:
+            return self.soft_dot(node, 16)
+        text, half = type_text(t), f"<{t.lanes * 2} x i16>"
+        acc, *parts = node.args
+        a, b = (self.op(f"bitcast {self.arg(p)} to {half}") for p in parts)
+        products = self.op(self.intrinsic(f"llvm.x86.{name}", text, (half, half), f"{half} {a}, {half} {b}"))
+        return self.op(f"add {self.arg(acc)}, {products}")
+
+    def soft_dot(self, node: Node, bits: int) -> str:
+        """acc + the products of the parts, cut out with shifts: bytes of a are unsigned, all else is signed."""
+        t = type_text(node.type)
+        total, a, b = (self.names[x] for x in node.args)
+
+        def splat(value: int) -> str:
+            return str(value) if node.type.lanes == 1 else f"splat (i32 {value})"
+
+        for at in range(0, 32, bits):
+            x, y = (self.op(f"shl {t} {v}, {splat(32 - bits - at)}") for v in (a, b))
+            x = self.op(f"{'lshr' if bits == 8 else 'ashr'} {t} {x}, {splat(32 - bits)}")
+            y = self.op(f"ashr {t} {y}, {splat(32 - bits)}")
+            product = self.op(f"mul {t} {x}, {y}")
+            total = self.op(f"add {t} {total}, {product}")
+        return total
