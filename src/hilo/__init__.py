@@ -1,0 +1,49 @@
+"""hilo: an open ML compiler. StableHLO in, fast native code out.
+
+    >>> import hilo
+    >>> f = hilo.compile("func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {"
+    ...                  "  %y = stablehlo.add %x, %x : tensor<3xf32>"
+    ...                  "  return %y : tensor<3xf32> }")
+    >>> import numpy as np
+    >>> f(np.arange(3, dtype=np.float32))[0].tolist()
+    [0.0, 2.0, 4.0]
+
+Everything here is loaded on first use, so that `import hilo` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+__all__ = ["Error", "Executable", "Module", "Options", "compile", "interpret", "load", "parse"]
+
+if TYPE_CHECKING:
+    from hilo.api import compile, interpret, load, parse  # noqa: A004
+    from hilo.errors import Error
+    from hilo.ir.module import Module
+    from hilo.options import Options
+    from hilo.runtime.executable import Executable
+
+_HOME = {
+    "Error": "hilo.errors",
+    "Executable": "hilo.runtime.executable",
+    "Module": "hilo.ir.module",
+    "Options": "hilo.options",
+    "compile": "hilo.api",
+    "interpret": "hilo.api",
+    "load": "hilo.api",
+    "parse": "hilo.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'hilo' has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOME])

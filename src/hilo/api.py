@@ -1,0 +1,71 @@
+"""The public face: load, parse, compile, interpret. Kept small; the phases are in pipeline.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hilo.errors import Error
+from hilo.ir.module import Module
+
+if TYPE_CHECKING:
+    from hilo.options import Options
+    from hilo.runtime.executable import Executable
+
+Program = Module | str | bytes
+
+
+def load(path: str | PathLike[str]) -> Module:
+    """The program in a file. Raises `Error` (file:line:col: what) if the file cannot be read or is no valid program."""
+    from hilo.formats import load as load_file
+
+    return load_file(path)
+
+
+def parse(text_or_bytes: str | bytes) -> Module:
+    """The program written in `text_or_bytes`: StableHLO as MLIR text. Raises `Error` with line and column."""
+    from hilo.formats import parse as parse_text
+
+    return parse_text(text_or_bytes)
+
+
+def _module(program: Program) -> Module:
+    return program if isinstance(program, Module) else parse(program)
+
+
+def compile(program: Program, *, entry: str = "main", target: str = "host", threads: int | None = None,  # noqa: A001
+            constants: Mapping[int, Any] | None = None, donate: Iterable[int] = (),
+            options: Options | None = None) -> Executable:  # fmt: skip
+    """Compile a program to native code.
+
+    program    a `Module`, MLIR text, or bytes of it
+    entry      the function to call
+    target     "host", or a named one ("x86-avx2" ...)
+    threads    how many threads calls use; None: as many as the process may use
+    constants  {argument number: array}: arguments bound now; calls leave them out
+    donate     numbers of arguments whose memory results may take
+    options    an `Options`; None: from the environment
+
+    Gives an `Executable`: call it with numpy arrays (anything with DLPack or the array interface), get a list of them.
+    Raises `Error` for an invalid program, or one that needs what hilo does not have yet.
+    """
+    from hilo.pipeline import compile_module
+
+    return compile_module(_module(program), entry=entry, target=target, threads=threads, constants=constants,
+                          donate=tuple(donate), options=options)  # fmt: skip
+
+
+def interpret(program: Program, *arrays: Any, entry: str = "main") -> list[np.ndarray]:
+    """Run a program with every op's reference semantics in numpy: slow, exact, the arbiter of everything else.
+
+    Raises `Error` if the arrays do not fit the entry function's parameters; nothing is cast.
+    """
+    from hilo.ir.interpret import interpret as run
+
+    module = _module(program)
+    if entry not in module.functions:
+        raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions)}")
+    return run(module, arrays, entry)

@@ -1,0 +1,69 @@
+"""The command `hilo`. Each command is one file, loaded when it is used; they use the public face and, to look inside,
+pipeline. A user's mistake ends in one line on stderr and exit status 2."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from hilo import __version__
+from hilo.errors import Error
+
+COMMANDS = {
+    "run": "Run a program on arrays, natively or in the interpreter.",
+    "compile": "Compile a program; show its IR, LLVM IR or assembly at any phase.",
+    "opt": "Optimize a program and print it.",
+    "translate": "Read a program and write it in another form.",
+    "conformance": "Run the conformance corpus on interpreter and native code.",
+    "demo": "Train a small model on real data.",
+    "bench": "Time a program's calls and its compilation.",
+}
+
+
+class _Group(click.Group):
+    """Loads a command's module when the command is used, so that `hilo --help` is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return importlib.import_module(f"hilo.cli.{cmd_name}_command").command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as e:
+            near = [c for c in COMMANDS if args and c.startswith(args[0][:2])]
+            if near:
+                e.message += f" Did you mean {' or '.join(near)}?"
+            raise
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Error as e:
+            click.echo(f"hilo: {e}", err=True)
+            sys.exit(2)
+        except BrokenPipeError:
+            sys.exit(1)
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="hilo")
+def main() -> None:
+    """hilo: an open ML compiler. StableHLO in, fast native code out.
+
+    \b
+    hilo demo mnist                      train a model through compiled StableHLO
+    hilo run model.mlir --random 0       run a program on random arrays
+    hilo compile model.mlir --emit llvm  look inside
+    """

@@ -1,0 +1,117 @@
+"""What several commands share: arguments, arrays from files or at random, tables. Imports the public face."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import click
+import numpy as np
+
+from hilo.errors import Error
+from hilo.ir.module import Function, Module
+from hilo.ir.types import TensorType
+
+
+def entry_option(f: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--entry", default="main", show_default=True, metavar="NAME", help="The function to use.")(f)
+
+
+def threads_option(f: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads per call.  [default: all]")(f)
+
+
+def target_option(f: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--target", default="host", show_default=True, metavar="NAME", help="host, x86-avx2, ...")(f)
+
+
+def function(module: Module, name: str) -> Function:
+    """The function called `name`, or an error that lists the others."""
+    if name not in module.functions:
+        raise Error(f"no function @{name}; there are {', '.join('@' + n for n in module.functions)}")
+    return module[name]
+
+
+def arguments(f: Function, files: Sequence[str], seed: int | None) -> list[np.ndarray]:
+    """One array per parameter of `f`: from .npy and .npz files in order, or at random."""
+    if not files and (seed is not None or not f.params):
+        rng = np.random.default_rng(seed)
+        return [random_array(t, rng) for t in f.param_types if isinstance(t, TensorType)]
+    if not files:
+        raise Error(f"@{f.name} takes {len(f.params)} arrays: name .npy or .npz files, or use --random SEED")
+    return [a for path in files for a in read_arrays(path)]
+
+
+def read_arrays(path: str) -> list[np.ndarray]:
+    """The array of a .npy file, or the arrays of a .npz file in its order. Raises `Error` if it is neither."""
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return [loaded]
+        with loaded:
+            return [loaded[name] for name in loaded.files]
+    except OSError as e:
+        raise Error(f"{path}: {e.strerror or e}") from None
+    except ValueError as e:
+        raise Error(f"{path}: no .npy or .npz file: {e}") from None
+
+
+def random_array(t: TensorType, rng: np.random.Generator) -> np.ndarray:
+    """A random array of a tensor type: normal floats, small non-negative integers, fair bits."""
+    kind, np_type = t.dtype.kind, t.dtype.np
+    if not t.is_static:
+        raise Error(f"{t} has a dimension that is known only at run time: give an array")
+    if kind == "b":
+        return rng.integers(0, 2, t.shape).astype(bool)
+    if kind in "iu":
+        return rng.integers(0, min(10, 2 ** (t.dtype.bits - 1)), t.shape).astype(np_type)
+    if kind == "c":
+        return (rng.standard_normal(t.shape) + 1j * rng.standard_normal(t.shape)).astype(np_type)
+    return np.asarray(rng.standard_normal(t.shape, np.float32)).astype(np_type)
+
+
+def summary(a: np.ndarray) -> str:
+    """A line about an array: type, shape and either its values or their range and mean."""
+    head = f"{a.dtype}[{','.join(map(str, a.shape))}]"
+    if a.size <= 8:
+        return f"{head}  {np.array2string(a.astype(object) if a.dtype.kind == 'V' else a, separator=', ')}"
+    if a.dtype == bool:
+        return f"{head}  {int(a.sum())} of {a.size} true"
+    wide = a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+    if a.dtype.kind == "c":
+        return f"{head}  mean {wide.mean():.6g}, largest magnitude {np.abs(wide).max():.6g}"
+    finite = wide[np.isfinite(wide)]
+    odd = f", {wide.size - finite.size} not finite" if finite.size < wide.size else ""
+    if not finite.size:
+        return f"{head}  nothing finite"
+    return f"{head}  min {finite.min():.6g}, max {finite.max():.6g}, mean {finite.mean():.6g}{odd}"
+
+
+@contextmanager
+def atomic_write(path: str) -> Iterator[IO[bytes]]:
+    """Write a file whole or not at all: to a temporary one beside it, then rename."""
+    target = Path(path)
+    try:
+        handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    except OSError as e:
+        raise Error(f"{path}: {e.strerror or e}") from None
+    try:
+        with os.fdopen(handle, "wb") as f:
+            yield f
+        os.replace(name, target)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_text(text: str, output: str | None) -> None:
+    """To a file, or to stdout."""
+    if output is None or output == "-":
+        click.echo(text.rstrip("\n"))
+        return
+    with atomic_write(output) as f:
+        f.write(text.encode())

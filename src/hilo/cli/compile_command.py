@@ -1,0 +1,42 @@
+"""`hilo compile`: compile a program and show what became of it."""
+
+from __future__ import annotations
+
+import click
+
+import hilo
+from hilo.cli.common import entry_option, target_option, write_text
+
+
+@click.command("compile")
+@click.argument("file", type=click.Path(dir_okay=False))
+@entry_option
+@target_option
+@click.option("--to", "phase", metavar="PHASE", help="Stop after this phase and print the IR (--to=list names them).")
+@click.option("--emit", type=click.Choice(["llvm", "asm", "c", "memory"]), help="Print this form of the compiled program.")
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
+def command(file: str, entry: str, target: str, phase: str | None, emit: str | None, output: str | None) -> None:
+    """Compile a program, and show its IR after any phase, its LLVM IR, assembly, C, or memory plan.
+
+    \b
+    hilo compile model.mlir                 compile, and print a summary
+    hilo compile model.mlir --to=fuse       the IR after fusion
+    hilo compile model.mlir --emit asm      assembly
+    HILO_TIME=1 hilo compile model.mlir     where the time goes
+    """
+    from hilo import pipeline
+
+    module = hilo.load(file)
+    if phase is not None:
+        if phase == "list":
+            write_text("\n".join(pipeline.PHASES), output)
+        else:
+            write_text(pipeline.text_after(module, phase, entry=entry, target=target), output)
+        return
+    f = hilo.compile(module, entry=entry, target=target)
+    if emit == "memory":
+        write_text(str(f.memory()), output)
+    elif emit is not None:
+        write_text(f.text(emit), output)
+    else:
+        write_text(f"{f!r}\n{f.memory()}", output)

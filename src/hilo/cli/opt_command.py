@@ -1,0 +1,29 @@
+"""`hilo opt`: run passes over a program and print it."""
+
+from __future__ import annotations
+
+import click
+
+import hilo
+from hilo.cli.common import entry_option, write_text
+
+
+@click.command("opt")
+@click.argument("file", type=click.Path(dir_okay=False))
+@entry_option
+@click.option("--passes", metavar="A,B,...", help="These phases only, in this order (--passes=list names them).")
+@click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
+def command(file: str, entry: str, passes: str | None, output: str | None) -> None:
+    """Optimize a program on the level of tensors and print it as StableHLO.
+
+    \b
+    hilo opt model.mlir
+    hilo opt model.mlir --passes=inline,simplify,cse
+    """
+    from hilo import pipeline
+
+    if passes == "list":
+        write_text("\n".join(pipeline.PASSES), output)
+        return
+    names = passes.split(",") if passes else None
+    write_text(pipeline.optimized_text(hilo.load(file), entry=entry, passes=names), output)

@@ -1,0 +1,1 @@
+"""Demonstrations that ship with hilo: `hilo demo NAME`. They use only the public face."""

@@ -1,0 +1,176 @@
+"""The entry function: a program's steps as loop IR, `i32 entry(ptr ctx, ptr args, ptr results, ptr arena)`.
+
+Kernels get their pointers through one array on the stack (the frame). `while`, `if` and `case` become native control
+flow. The entry of a long program is cut into functions of bounded length, since code generation is not linear in the
+length of a function. Imports loop, kernels, plan.program.
+"""
+
+from __future__ import annotations
+
+from hilo.kernels.lowered import Phase
+from hilo.loop.builder import I8, I32, PTR, Builder, Func, Node
+from hilo.plan.program import Buffer, Call, Copy, Program, Step, Switch, While
+
+CHUNK_STEPS = 128  # steps per outlined function
+INLINE_COST = 50_000.0  # ns of work below which a kernel runs on the calling thread
+CHUNK_COST = 20_000.0  # ns of work that one chunk of a parallel loop should have at least
+MAX_CHUNKS = 64
+_CTX_PARALLEL_FOR, _CTX_CONSTANTS = 0, 8  # byte offsets in struct hilo_ctx
+
+
+def chunk_units(phase: Phase) -> int:
+    """Units per chunk of a parallel loop: from shapes and cost only, so that results never depend on threads."""
+    by_cost = max(1, int(CHUNK_COST / max(phase.unit_cost, 1e-3)))
+    return max(1, min(phase.units, max(by_cost, -(-phase.units // MAX_CHUNKS))))
+
+
+def emit_entry(program: Program, name: str = "entry") -> list[Func]:
+    """The entry function of `program` and the functions it is cut into, callees first."""
+    frame = _Frame(program)
+    steps = program.steps
+    if len(steps) <= 2 * CHUNK_STEPS:
+        return [_emit(frame, name, steps)]
+    parts = [steps[i : i + CHUNK_STEPS] for i in range(0, len(steps), CHUNK_STEPS)]
+    for part in parts:
+        frame.add_pointers(part)
+    funcs = [_emit(frame, f"{name}.{i}", part, outlined=True) for i, part in enumerate(parts)]
+    entry = Func(name, [("ctx", PTR), ("args", PTR), ("results", PTR), ("arena", PTR)], I32)
+    b = Builder(entry)
+    stack = b.alloca(frame.size)
+    for f in funcs:
+        b.call(f.name, (*entry.params, stack))
+    b.ret(b.const(0, I32))
+    return [*funcs, entry]
+
+
+class _Frame:
+    """The layout of the stack array: pointers for the current kernel, then pointers that outlive an outlined part."""
+
+    def __init__(self, program: Program) -> None:
+        widest = max((len(c.operands) + len(c.results) + 1 for c in program.calls()), default=1)
+        self.size = 8 * widest
+        self.slots: dict[Buffer, int] = {}
+
+    def add_pointers(self, steps: list[Step]) -> None:
+        for s in steps:
+            if isinstance(s, While):
+                for r in s.results:
+                    self.slots[r] = self.size
+                    self.size += 8
+
+
+def _emit(frame: _Frame, name: str, steps: list[Step], *, outlined: bool = False) -> Func:
+    params = [("ctx", PTR), ("args", PTR), ("results", PTR), ("arena", PTR)]
+    if outlined:
+        params.append(("frame", PTR))
+    func = Func(name, params, I32)
+    writer = _Writer(func, frame, outlined)
+    writer.steps(steps)
+    writer.b.ret(writer.b.const(0, I32))
+    return func
+
+
+class _Writer:
+    """Writes steps into one function; knows where every buffer is."""
+
+    def __init__(self, func: Func, frame: _Frame, outlined: bool) -> None:
+        self.b = Builder(func)
+        self.ctx, self.args, self.results, self.arena = func.params[:4]
+        self.layout = frame
+        self.frame = func.params[4] if outlined else self.b.alloca(frame.size)
+        self.outlined = outlined
+        self.pointers: dict[Buffer, Node] = {}
+
+    def address(self, buffer: Buffer) -> Node:
+        """The pointer to a buffer."""
+        b, root = self.b, buffer.root()
+        if root.kind == "temp":
+            return b.gep(self.arena, root.offset)
+        if root.kind == "pointer":
+            node = self.pointers.get(root)
+            return node if node is not None else b.load(b.gep(self.frame, self.layout.slots[root]), PTR)
+        table = self.args if root.kind == "argument" else self.results
+        if root.kind == "constant":
+            table = b.load(b.gep(self.ctx, _CTX_CONSTANTS), PTR, invariant=True)
+        return b.load(b.gep(table, 8 * root.index), PTR, invariant=True)
+
+    def steps(self, steps: list[Step]) -> None:
+        for s in steps:
+            if isinstance(s, Call):
+                self.call(s)
+            elif isinstance(s, Copy):
+                self.copy(s)
+            elif isinstance(s, While):
+                self.loop(s)
+            else:
+                self.switch(s)
+
+    def call(self, s: Call) -> None:
+        b = self.b
+        buffers = (*s.operands, *s.results, *((s.scratch,) if s.scratch is not None else ()))
+        for i, x in enumerate(buffers):
+            b.store(b.gep(self.frame, 8 * i), self.address(x))
+        for phase in s.lowered.phases:
+            if phase.units <= 0:
+                continue
+            units, fn = b.i64(phase.units), phase.func.name
+            if phase.units > 1 and phase.units * phase.unit_cost > INLINE_COST:
+                parallel_for = b.load(b.gep(self.ctx, _CTX_PARALLEL_FOR), PTR, invariant=True)
+                chunk = b.i64(chunk_units(phase))
+                b.callptr(parallel_for, (self.ctx, b.funcptr(fn), self.frame, units, chunk))
+            else:
+                b.call(fn, (self.frame, b.i64(0), units))
+
+    def copy(self, s: Copy) -> None:
+        if s.source.nbytes == 0 or s.source.root() is s.target.root():
+            return
+        target, source = self.address(s.target), self.address(s.source)
+        if "pointer" not in (s.target.root().kind, s.source.root().kind):
+            self.b.memcpy(target, source, s.source.nbytes)
+            return
+
+        def differ() -> None:
+            self.b.memcpy(target, source, s.source.nbytes)
+
+        b = self.b
+        b.if_(b.cmp("ne", b.convert("ptrtoint", target, "i64"), b.convert("ptrtoint", source, "i64")), differ)
+
+    def switch(self, s: Switch) -> None:
+        b = self.b
+        narrow = s.index.nbytes == 1
+        index = b.load(self.address(s.index), I8 if narrow else I32)
+        if narrow:
+            truth = b.cmp("ne", index, 0)
+            b.if_(truth, lambda: self.steps(s.branches[0]), lambda: self.steps(s.branches[1]))
+            return
+
+        def choose(k: int) -> None:
+            if k == len(s.branches) - 1:
+                self.steps(s.branches[k])
+            else:
+                b.if_(b.cmp("eq", index, k), lambda: self.steps(s.branches[k]), lambda: choose(k + 1))
+
+        choose(0)
+
+    def loop(self, s: While) -> None:
+        b = self.b
+        names = (*s.params, *s.spare)
+        init = [self.address(x) for x in (*s.storage, *s.spare_storage)]
+
+        def cond(*pointers: Node) -> Node:
+            self.pointers.update(zip(names, pointers, strict=True))
+            self.steps(s.cond)
+            return b.cmp("ne", b.load(self.address(s.pred), I8), 0)
+
+        def body(*pointers: Node) -> list[Node]:
+            self.pointers.update(zip(names, pointers, strict=True))
+            self.steps(s.body)
+            return [self.address(x) for x in (*s.next_params, *s.next_spare)]
+
+        out = b.while_(init, cond, body)
+        for r, node in zip(s.results, out[: len(s.results)], strict=True):
+            self.pointers[r] = node
+            if self.outlined and r in self.layout.slots:
+                b.store(b.gep(self.frame, self.layout.slots[r]), node)
+
+

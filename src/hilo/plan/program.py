@@ -1,0 +1,129 @@
+"""The program: steps over buffers, neutral of any target. Imports ir and kernels.
+
+A `Buffer` is a place for one dense array. Steps run in order; structured steps hold steps. `plan/build.py` makes a
+program from a function, `plan/assign.py` gives the temporaries their offsets, `plan/entry.py` renders it as loop IR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from hilo.ir.op import Op
+from hilo.ir.types import TensorType
+from hilo.kernels.lowered import Lowered
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """A place for one dense row-major array of `nbytes` bytes.
+
+    kind "argument", "result", "constant" (`index` into that table), "temp" (in the arena at `offset`), or "pointer":
+    known only at run time, one of the temporaries in `backing` (what a loop carries).
+    `first` and `last` are the steps between which it holds something, `source` the op that it was made for.
+    """
+
+    kind: str
+    nbytes: int
+    index: int = 0
+    offset: int = -1
+    backing: tuple[Buffer, ...] = ()
+    source: Op | None = None
+    type: TensorType | None = None
+    first: int = -1
+    last: int = -1
+    home: tuple[int, ...] = ()  # loops around the first write
+    shares: Buffer | None = None  # takes this buffer's place (in-place result)
+
+    def root(self) -> Buffer:
+        """The buffer whose memory this one uses."""
+        b = self
+        while b.shares is not None:
+            b = b.shares
+        return b
+
+
+@dataclass(slots=True)
+class Call:
+    """Run the phases of a kernel."""
+
+    op: Op
+    lowered: Lowered
+    operands: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    scratch: Buffer | None
+    in_place: tuple[tuple[int, int], ...] = ()
+
+
+@dataclass(slots=True)
+class Copy:
+    """Copy a whole buffer; nothing to do if both turn out to be one place."""
+
+    target: Buffer
+    source: Buffer
+
+
+@dataclass(slots=True)
+class While:
+    """while pred(params): params = body(params).
+
+    `params` are pointer buffers, filled at first from `storage`; `spare` are further pointers, each the place where the
+    next value of some carried value is written; `spare_storage` what they start as. After the body, params and spares
+    become `next_params` and `next_spare`: pointers swap, nothing is copied. `results` are the params after the loop.
+    """
+
+    op: Op
+    params: tuple[Buffer, ...]
+    storage: tuple[Buffer, ...]
+    spare: tuple[Buffer, ...]
+    spare_storage: tuple[Buffer, ...]
+    cond: list[Step]
+    pred: Buffer
+    body: list[Step]
+    next_params: tuple[Buffer, ...]
+    next_spare: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+
+
+@dataclass(slots=True)
+class Switch:
+    """Run one of `branches`: the one `index` (an i32) names, the last one if it names none; an i1 picks 0 if true."""
+
+    op: Op
+    index: Buffer
+    branches: list[list[Step]]
+
+
+Step = Call | Copy | While | Switch
+
+
+@dataclass
+class Program:
+    """Steps, their buffers, and the tables of arguments, results and constants."""
+
+    name: str
+    arguments: list[Buffer]
+    results: list[Buffer]
+    steps: list[Step]
+    buffers: list[Buffer] = field(default_factory=list)  # temporaries
+    constants: list[np.ndarray] = field(default_factory=list)
+    arena_size: int = 0
+
+    def calls(self) -> Iterator[Call]:
+        """All kernel calls, also inside loops and branches, in order."""
+        stack: list[Iterator[Step]] = [iter(self.steps)]
+        while stack:
+            for s in stack[-1]:
+                if isinstance(s, Call):
+                    yield s
+                elif isinstance(s, While):
+                    stack.append(iter(s.body))
+                    stack.append(iter(s.cond))
+                    break
+                elif isinstance(s, Switch):
+                    stack.extend(iter(b) for b in reversed(s.branches))
+                    break
+            else:
+                stack.pop()
