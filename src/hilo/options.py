@@ -1,0 +1,149 @@
+"""Every option of the compiler, with its environment variable, in one place. Imports only errors.
+
+`Options()` are the defaults; `Options.from_env()` are the defaults changed by `HILO_*` variables; keyword arguments win over both.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass, field, fields, replace
+from typing import Any, Final
+
+from hilo.errors import Error
+
+#: Names for `fast_math`, and what each permits. Everything else stays strict IEEE.
+FAST_MATH: Final[dict[str, str]] = {
+    "contract": "a * b + c of the program may be rounded once",
+    "finite": "inputs and results are taken to be finite: x * 0 is 0, x - x is 0",
+    "functions": "inverse functions cancel: log(exp(x)) is x; sqrt(x) * sqrt(x) is x",
+    "gather": "a product with a one-hot matrix becomes a gather",
+    "reassociate": "sums and products of the program may be regrouped",
+    "reciprocal": "x / c becomes x * (1 / c) for any constant c",
+    "softmax": "softmax of long rows may be computed online, rescaling as it goes",
+}
+
+
+def _option(default: Any, variable: str, doc: str) -> Any:
+    return field(default=default, metadata={"variable": variable, "doc": doc})
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What `hilo.compile` may be told. Immutable and hashable; wrong values give one clear `Error`."""
+
+    # ---- meaning of the program
+    fast_math: frozenset[str] = _option(
+        frozenset(), "HILO_FAST_MATH", "relaxations of strict IEEE, by name (see FAST_MATH); in the variable: names, or `all`"
+    )
+    # ---- machine
+    target: str = _option("host", "HILO_TARGET", "what to compile for: host, or a CPU by LLVM's name with features, e.g. `haswell`")
+    threads: int | None = _option(None, "HILO_THREADS", "threads to run with; unset: as many as the process may use")
+    # ---- effort
+    fold_elements: int = _option(65536, "HILO_FOLD_ELEMENTS", "the most elements that a folded constant may have")
+    fuse: bool = _option(True, "HILO_FUSE", "0 keeps every op of its own: slow, for looking at values between ops")
+    fusion_ops: int = _option(512, "HILO_FUSION_OPS", "the most ops in one fusion")
+    fusion_duplicates: int = _option(32, "HILO_FUSION_DUPLICATES", "the most ops that one fusion may compute again to avoid a buffer")
+    # ---- cache
+    cache: bool = _option(True, "HILO_CACHE", "0 neither reads nor writes the cache of compiled programs")
+    cache_dir: str = _option("", "HILO_CACHE_DIR", "where the cache lies; unset: hilo in the user's cache directory")
+    cache_explain: bool = _option(False, "HILO_CACHE_EXPLAIN", "1 says on stderr why the cache missed")
+    # ---- looking inside
+    verify: bool = _option(False, "HILO_VERIFY", "1 checks the program after each pass that changed it and names the pass")
+    dump: str = _option("", "HILO_DUMP", "a directory: every state of the program is written there")
+    print: tuple[str, ...] = _option((), "HILO_PRINT", "passes whose results are printed on stderr (names, or `all`)")
+    stop: str = _option("", "HILO_STOP", "stop after a pass, e.g. `cse`, or `cse#2` for its second run")
+    skip: tuple[str, ...] = _option((), "HILO_SKIP", "passes to leave out, e.g. `fuse` or `simplify#2`")
+    time: bool = _option(False, "HILO_TIME", "1 prints a table of passes and their times on stderr")
+
+    def __post_init__(self) -> None:
+        for f in fields(self):
+            value = getattr(self, f.name)
+            if isinstance(value, str) and f.name in ("fast_math", "print", "skip"):
+                value = [v for v in value.replace(" ", ",").split(",") if v]
+            if f.name == "fast_math":
+                value = frozenset(FAST_MATH if value is True or "all" in (value or ()) else value or ())
+            elif f.name in ("print", "skip"):
+                value = tuple(value)
+            object.__setattr__(self, f.name, value)
+            self._check(f.name, value, f.metadata["variable"])
+
+    def _check(self, name: str, value: Any, variable: str) -> None:
+        if name == "fast_math":
+            for unknown in sorted(value - set(FAST_MATH)):
+                raise Error(f"fast_math ({variable}) knows no {unknown!r}; there are: {', '.join(FAST_MATH)}")
+        elif name == "threads":
+            if value is not None and (not _is_int(value) or value < 1):
+                raise Error(f"threads ({variable}) must be a positive number, not {value!r}")
+        elif isinstance(_DEFAULTS[name], bool):
+            if not isinstance(value, bool):
+                raise Error(f"{name} ({variable}) must be True or False, not {value!r}")
+        elif isinstance(_DEFAULTS[name], int):
+            if not _is_int(value) or value < 0:
+                raise Error(f"{name} ({variable}) must be a number of 0 or more, not {value!r}")
+        elif isinstance(_DEFAULTS[name], str) and not isinstance(value, str):
+            raise Error(f"{name} ({variable}) must be text, not {value!r}")
+        if name in ("stop", "skip", "print"):
+            for one in (value,) if isinstance(value, str) else value:
+                _check_pass(one, f"{name} ({variable})")
+
+    def replace(self, **changes: Any) -> Options:
+        """These options with some changed; an unknown name is an `Error`."""
+        _check_names(changes)
+        return replace(self, **changes)
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Options:
+        """The defaults, changed by the `HILO_*` variables of `environ` (the process's own if None), then by `overrides`."""
+        _check_names(overrides)
+        environ = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        for f in fields(cls):
+            text = environ.get(f.metadata["variable"], "").strip()
+            if text and f.name not in overrides:
+                values[f.name] = _read(f.name, text, f.metadata["variable"])
+        return cls(**values, **overrides)
+
+    def code_key(self) -> tuple[Any, ...]:
+        """The values that the compiled code depends on (for cache keys); where to look or print is not among them."""
+        return (tuple(sorted(self.fast_math)), self.target, self.fold_elements, self.fuse, self.fusion_ops,
+                self.fusion_duplicates, self.stop, self.skip)  # fmt: skip
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_names(given: Mapping[str, Any]) -> None:
+    known = {f.name for f in fields(Options)}
+    for name in given:
+        if name not in known:
+            raise Error(f"there is no option {name!r}; there are: {', '.join(sorted(known))}")
+
+
+def _check_pass(text: str, what: str) -> None:
+    name, _, number = text.partition("#")
+    if text and (not name or ("#" in text and not (number.isdecimal() and int(number) > 0))):
+        raise Error(f"{what} must name a pass, like cse or cse#2, not {text!r}")
+
+
+def _read(name: str, text: str, variable: str) -> Any:
+    """The value of a variable's text, by the type of the option's default."""
+    default = _DEFAULTS[name]
+    if isinstance(default, bool):
+        value = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}.get(text.lower())
+        if value is None:
+            raise Error(f"{variable} must be 0 or 1, not {text!r}")
+        return value
+    if isinstance(default, int) or name == "threads":
+        try:
+            return int(text)
+        except ValueError:
+            raise Error(f"{variable} must be a number, not {text!r}") from None
+    if name == "fast_math":
+        return frozenset() if text.lower() in ("0", "none") else frozenset(FAST_MATH) if text.lower() in ("1", "all") else text
+    return text
+
+
+_DEFAULTS: Final[dict[str, Any]] = {f.name: f.default for f in fields(Options) if f.default is not MISSING}
+DEFAULT: Final = Options()

@@ -1,0 +1,159 @@
+"""Inlining: everything that the entry reaches by `func.call` and `composite` becomes one function. Imports ir, passes.regions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from hilo.errors import Error, Unsupported
+from hilo.ir.module import Function, Loc, Module
+from hilo.ir.op import PARAMETER, Op
+from hilo.ir.types import Results
+from hilo.passes.regions import Effects, Regions, regions
+
+#: The most ops that inlining may produce; beyond it a program is refused with a word why.
+LIMIT: Final = 5_000_000
+
+_CALLEE: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+
+
+def inline(module: Module, entry: str = "main") -> Function:
+    """`entry` of `module` with all its calls inlined, those in regions included; the function itself if it calls nothing.
+
+    Bodies are flattened once, callees first, and copied for each call; calls of a pure function with the same operands
+    share one copy. Raises `Error` for an unknown function, recursion, or a call that does not fit its callee.
+    """
+    if entry not in module.functions:
+        raise Error(f"there is no function @{entry}; there are: {', '.join('@' + n for n in module.functions) or 'none'}")
+    inliner = _Inliner(module)
+    for name in inliner.callees_first(entry):
+        inliner.flat[name] = inliner.flatten(module[name])
+    return inliner.flat[entry]
+
+
+def callee_of(op: Op) -> str | None:
+    """The name of the function that `op` calls, or None."""
+    key = _CALLEE.get(op.kind.full_name)
+    if key is None:
+        return None
+    name: Any = op.attrs[key]
+    return str(name).removeprefix("@")
+
+
+def instantiate(f: Function, operands: tuple[Op, ...], out: list[Op], call: Loc | None = None) -> tuple[Op, ...]:
+    """Copy `f`'s body to the end of `out` with `operands` for its parameters; gives its results.
+
+    Ops' locations become call-site locations if `call` is one. Ops that do not depend on parameters are copied too: a
+    function's ops belong to it alone.
+    """
+    new = dict(zip(f.params, operands, strict=True))
+    locs: dict[Any, Any] = {}
+    for op in f.ops:
+        if op.kind is PARAMETER:
+            continue
+        loc = op.loc
+        if call is not None and loc is not None:
+            loc = locs.get(loc)
+            if loc is None:
+                loc = locs[op.loc] = Loc("callsite", children=(op.loc, call))
+        copy = Op(op.kind, tuple([new[x] for x in op.operands]), op.attrs, op.type, loc)
+        new[op] = copy
+        out.append(copy)
+    return tuple([new[r] for r in f.results])
+
+
+class _Inliner:
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.flat: dict[str, Function] = {}
+        self.effects = Effects()
+        self.total = 0
+
+    def callees_first(self, entry: str) -> list[str]:
+        """Names of all functions that `entry` reaches, callees before callers."""
+        order: list[str] = []
+        state: dict[str, str] = {}  # "open": on the way down to the current call; "done"
+        stack: list[tuple[str, Iterator[Op]]] = [(entry, calls(self.module[entry]))]
+        state[entry] = "open"
+        while stack:
+            name, rest = stack[-1]
+            op = next(rest, None)
+            if op is None:
+                stack.pop()
+                state[name] = "done"
+                order.append(name)
+                continue
+            callee = callee_of(op)
+            assert callee is not None
+            if callee not in self.module.functions:
+                raise Error(f"there is no function @{callee}", loc=op.loc, op=op.kind.full_name)
+            if state.get(callee) == "open":
+                names = [n for n, _ in stack]
+                cycle = " -> ".join(f"@{n}" for n in [*names[names.index(callee) :], callee])
+                raise Error(f"recursive calls cannot be compiled: {cycle}", loc=op.loc, op=op.kind.full_name)
+            if callee not in state:
+                state[callee] = "open"
+                stack.append((callee, calls(self.module[callee])))
+        return order
+
+    def flatten(self, f: Function) -> Function:
+        """`f` without calls, given that all its callees are flat."""
+        inner = Regions(self.flatten)
+        known: dict[Any, tuple[Op, ...]] = {}  # calls of pure functions: (callee, operands) -> results
+        new: dict[Op, Op] = {}
+        several: dict[Op, tuple[Op, ...]] = {}  # a call of several results -> their values
+        kept: list[Op] = []
+        for old in f.ops:
+            if old.operands and old.operands[0] in several and old.kind.full_name == "hilo.get":
+                new[old] = several[old.operands[0]][old.attrs["index"]]
+                continue
+            op = old
+            for o in op.operands:
+                if o in new:
+                    op = op.with_operands([new.get(x, x) for x in op.operands])
+                    break
+            callee = callee_of(op)
+            if callee is None:
+                op = inner.apply(op)
+                kept.append(op)
+                if op is not old:
+                    new[old] = op
+                continue
+            results = self.call(op, callee, known, kept)
+            if isinstance(op.type, Results):
+                several[old] = results
+            else:
+                new[old] = results[0]
+        return f.replace(ops=kept, results=[new.get(r, r) for r in f.results]) if new or several else f
+
+    def call(self, op: Op, callee: str, known: dict[Any, tuple[Op, ...]], out: list[Op]) -> tuple[Op, ...]:
+        """The results of `callee` on `op`'s operands, its body copied to `out`."""
+        body = self.flat[callee]
+        key = (callee, op.operands)
+        if key in known:
+            return known[key]
+        declared = op.type.types if isinstance(op.type, Results) else (op.type,)
+        if body.param_types != tuple(o.type for o in op.operands) or body.result_types != tuple(declared):
+            raise Error(
+                f"the call does not fit @{callee}: {body.param_types} -> {body.result_types}", loc=op.loc, op=op.kind.full_name
+            )
+        self.total += len(body.ops)
+        if self.total > LIMIT:
+            raise Unsupported(f"inlining its calls gives more than {LIMIT} ops", loc=op.loc, op=op.kind.full_name)
+        results = instantiate(body, op.operands, out, op.loc if isinstance(op.loc, Loc) else None)
+        if not any(map(self.effects.of, body.ops)):
+            known[key] = results
+        return results
+
+
+def calls(f: Function) -> Iterator[Op]:
+    """The calls in `f` and its regions."""
+    stack = [iter(f.ops)]
+    while stack:
+        op = next(stack[-1], None)
+        if op is None:
+            stack.pop()
+        elif op.kind.full_name in _CALLEE:
+            yield op
+        else:
+            stack.extend(iter(r.ops) for r in regions(op))

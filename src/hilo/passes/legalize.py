@@ -1,0 +1,69 @@
+"""Legalising: ops that are made of simpler ops become those (CHLO, `dot`); what hilo cannot compile is named. Imports ir, rewrite."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from hilo.errors import Unsupported
+from hilo.ir.module import Function
+from hilo.ir.op import Op
+from hilo.ir.registry import REGISTRY
+from hilo.ir.types import OpaqueType, TensorType, Type, result_types
+from hilo.passes.regions import regions
+from hilo.rewrite import Rule, RuleSet, rewrite
+from hilo.rewrite.pattern import Symbol
+
+
+def legalize(f: Function) -> Function:
+    """`f` with every op that has an `expand` expanded, in regions too, until none is left.
+
+    Raises `Unsupported`, with op and location, for what cannot be compiled.
+    """
+    f = rewrite(f, _expansions())
+    _check(f)
+    return f
+
+
+@cache
+def _expansions() -> RuleSet:
+    import hilo.ops  # noqa: F401, PLC0415  # fills the registry
+
+    return RuleSet("expand", [_expansion(kind.full_name) for kind in REGISTRY.values() if kind.expand])
+
+
+def _expansion(name: str) -> Rule:
+    kind = REGISTRY[name]
+
+    def expand(op: Op) -> Op:
+        assert kind.expand is not None
+        return kind.expand(*op.operands, **op.attrs.own())
+
+    return Rule([Symbol(name).any], expand, "passes/legalize.py", name=f"expand {name}")
+
+
+def _check(f: Function) -> None:
+    """Raise for the first op of `f` or its regions that cannot be compiled."""
+    done: set[Function] = set()
+    stack = [f]
+    while stack:
+        g = stack.pop()
+        if g in done:
+            continue
+        done.add(g)
+        for op in g.ops:
+            for t in result_types(op.type):
+                _check_type(op, t)
+            if op.kind.full_name == "stablehlo.custom_call":
+                target = op.attrs.get("call_target_name", "")
+                raise Unsupported(f'hilo knows no custom call "{target}"', loc=op.loc, op=op.kind.full_name)
+            elif op.kind.full_name == "func.call":
+                raise Unsupported(f"a call of @{op.attrs['callee']} is left after inlining", loc=op.loc, op=op.kind.full_name)
+            stack.extend(regions(op))
+
+
+def _check_type(op: Op, t: Type) -> None:
+    if isinstance(t, TensorType):
+        if not t.is_static:
+            raise Unsupported(f"{t} has a symbolic dimension; such programs are compiled in a later version", loc=op.loc, op=op.kind.full_name)
+    elif isinstance(t, OpaqueType) and t.text != "!stablehlo.token":
+        raise Unsupported(f"values of type {t} cannot be compiled", loc=op.loc, op=op.kind.full_name)

@@ -1,0 +1,133 @@
+"""Narrower control flow: `while`, `if` and `case` without results, carried values and captures that nothing reads. Imports ir."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from hilo.ir.module import Function, parameter
+from hilo.ir.op import GET, PARAMETER, Attrs, Op
+from hilo.ir.types import Results
+from hilo.passes.regions import Effects, Regions, regions
+
+_CONTROL = ("while", "if", "case")
+
+
+def narrow(f: Function, inner: Regions) -> Function:
+    """`f` with `inner` applied to all regions, and its control flow narrowed. `f` has no dead ops."""
+    gets: dict[Op, list[Op]] = {}
+    for op in f.ops:
+        if op.kind is GET:
+            gets.setdefault(op.operands[0], []).append(op)
+    new: dict[Op, Op] = {}
+    kept: list[Op] = []
+    for old in f.ops:
+        if old in new:
+            continue  # a `get` that the narrow op has replaced already
+        op = old
+        for o in op.operands:
+            if o in new:
+                op = op.with_operands([new.get(x, x) for x in op.operands])
+                break
+        op = inner.apply(op)
+        if op.kind.name in _CONTROL and op.kind.dialect == "stablehlo":
+            several = isinstance(old.type, Results)
+            read = {g.attrs["index"] for g in gets.get(old, ())} if several else {0}
+            found = _while(op, read) if op.kind.name == "while" else _branches(op, read)
+            if found is not None:
+                op, position = found
+                kept.append(op)
+                values = op.results()
+                if isinstance(op.type, Results):
+                    kept += values
+                for g in gets.get(old, ()) if several else ():
+                    new[g] = values[position[g.attrs["index"]]]
+                if not several:
+                    new[old] = values[0]
+                continue
+        kept.append(op)
+        if op is not old:
+            new[old] = op
+    return f.replace(ops=kept, results=[new.get(r, r) for r in f.results]) if new else f
+
+
+def restrict(f: Function, params: Sequence[int], results: Sequence[int]) -> Function:
+    """`f` with only some of its parameters and results, and the ops (and effects) that those results need."""
+    need = _Needs(f)
+    need.mark(f.results[i] for i in results)
+    new: dict[Op, Op] = {f.params[i]: parameter(k, f.params[i].type, f.params[i].loc) for k, i in enumerate(params)}
+    kept = list(new.values())
+    for op in f.ops:
+        if op.kind is PARAMETER or op not in need.ops:
+            continue
+        copy = op.with_operands([new.get(x, x) for x in op.operands]) if any(x in new for x in op.operands) else op
+        kept.append(copy)
+        if copy is not op:
+            new[op] = copy
+    return Function(f.name, kept[: len(params)], kept, [new.get(f.results[i], f.results[i]) for i in results], attrs=f.attrs, loc=f.loc)
+
+
+class _Needs:
+    """What some results of a function need: ops, and parameters by index. Effects are always needed."""
+
+    def __init__(self, f: Function) -> None:
+        self.number = {p: i for i, p in enumerate(f.params)}
+        self.ops: set[Op] = set()
+        self.params: set[int] = set()
+        effects = Effects()
+        self.mark(op for op in f.ops if effects.of(op))
+
+    def mark(self, roots: Iterable[Op]) -> None:
+        stack = list(roots)
+        while stack:
+            op = stack.pop()
+            if op in self.ops:
+                continue
+            self.ops.add(op)
+            if op in self.number:
+                self.params.add(self.number[op])
+            stack += op.operands
+
+
+def _while(op: Op, read: set[int]) -> tuple[Op, dict[int, int]] | None:
+    """The narrow `while` and the new positions of its results; None if nothing can go.
+
+    A carried value is needed if its result is read, or if the condition, an effect or another needed value needs it.
+    """
+    cond, body = op.attrs["cond"], op.attrs["body"]
+    n = len(body.results)
+    need, condition = _Needs(body), _Needs(cond)
+    condition.mark(cond.results)
+    carried: set[int] = set()
+    while True:
+        wanted = {i for i in read | condition.params | need.params if i < n} - carried
+        if not wanted:
+            break
+        carried |= wanted
+        need.mark(body.results[i] for i in sorted(wanted))
+    needed = sorted(carried | condition.params | need.params)
+    if len(needed) == len(op.operands):
+        return None
+    results = [i for i in needed if i < n]
+    attrs = op.attrs.replace(cond=restrict(cond, needed, [0]), body=restrict(body, needed, results))
+    new = op.kind.make([op.operands[i] for i in needed], attrs, op.loc)
+    return new, {i: k for k, i in enumerate(results)}
+
+
+def _branches(op: Op, read: set[int]) -> tuple[Op, dict[int, int]] | None:
+    """The narrow `if` or `case` and the new positions of its results; None if nothing can go."""
+    branches = list(regions(op))
+    results = sorted(read)
+    captures: set[int] = set()
+    for b in branches:
+        need = _Needs(b)
+        need.mark(b.results[i] for i in results)
+        captures |= need.params
+    kept = sorted(captures)
+    if len(kept) + 1 == len(op.operands) and len(results) == len(branches[0].results):
+        return None
+    each = [restrict(b, kept, results) for b in branches]
+    if op.kind.name == "if":
+        attrs: Attrs = op.attrs.replace(true_branch=each[0], false_branch=each[1])
+    else:
+        attrs = op.attrs.replace(branches=tuple(each))
+    return op.kind.make([op.operands[0], *(op.operands[i + 1] for i in kept)], attrs, op.loc), {i: k for k, i in enumerate(results)}

@@ -1,0 +1,39 @@
+"""Simplifying: rules, common subexpressions and dead code, in turn, until nothing changes. Imports ir, rewrite, rules, passes."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from hilo.ir.module import Function
+from hilo.options import DEFAULT, Options
+from hilo.passes.cse import cse
+from hilo.passes.dce import dce
+from hilo.rewrite import RuleSet, rewrite
+
+#: One round does nearly everything; further rounds see what cse and dce made equal or used once. A stop, never a need.
+_ROUNDS: Final = 12
+
+
+def simplify(f: Function, options: Options = DEFAULT) -> Function:
+    """`f` and its regions with all rules applied (those that change values as `options.fast_math` allows), without
+    duplicates and dead ops; `f` itself if there was nothing to do. The bits of the results do not change otherwise."""
+    rules = rules_for(options.fast_math, options.fold_elements)
+    for _ in range(_ROUNDS):
+        before = f
+        f = rewrite(f, rules)
+        if f is before and _ > 0:
+            break
+        f = dce(cse(f))
+        if f is before:
+            break
+    return f
+
+
+@cache
+def rules_for(fast_math: frozenset[str], fold_elements: int) -> RuleSet:
+    """All of hilo's rules that these options allow."""
+    from hilo.rules import ALL  # noqa: PLC0415  # rules are loaded with the first function that needs them
+    from hilo.rules.fold import folding  # noqa: PLC0415
+
+    return (folding(fold_elements) + ALL).without_value_changes(fast_math)

@@ -1,0 +1,74 @@
+"""Arithmetic identities that keep every bit under IEEE 754, for narrow floats and for integers that wrap around.
+
+What is missing here is missing on purpose: x + 0.0 (it turns -0.0 into 0.0), x * 0.0 and x - x of floats (NaN, infinity),
+anything on complex numbers that a part's sign or NaN could betray.
+"""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from hilo.ir.op import Op
+from hilo.ir.types import TensorType
+from hilo.rewrite import Const, RuleSet, Splat, Var
+from hilo.rewrite.examples import arg
+from hilo.rewrite.ops import abs_, add, and_, divide, maximum, minimum, multiply, negate, not_, or_, remainder, subtract, xor
+from hilo.rewrite.pattern import splat
+
+x, y, c = Var("x"), Var("y"), Var("c")
+n = Var("n", "iu")  # an integer
+r = Var("r", "f")  # a float
+b = Var("b", "biu")  # bits: an integer or a boolean
+
+ALGEBRA = RuleSet("algebra")
+ALGEBRA.add(
+    add(x, Const(0)) >> x,
+    add(x, Const(-0.0)) >> x,
+    subtract(x, Const(0)) >> x,
+    subtract(x, Const(0.0)) >> x,
+    subtract(n, n) >> Const(0),
+    subtract(Const(0), x) >> (lambda x: negate(x)),
+    subtract(Const(-0.0), x) >> (lambda x: negate(x)),
+    multiply(x, Const(1)) >> x,
+    multiply(x, Const(1.0)) >> x,
+    multiply(x, Const(0)) >> Const(0),
+    multiply(x, Const(-1, "i")) >> (lambda x: negate(x)),
+    multiply(x, Const(-1.0)) >> (lambda x: negate(x)),
+    divide(x, Const(1)) >> x,
+    divide(x, Const(1.0)) >> x,
+    divide(x, Const(-1.0)) >> (lambda x: negate(x)),
+    remainder(x, Const(1)) >> Const(0),
+    negate(negate(x)) >> x,
+    abs_(abs_(x).named("a")) >> (lambda a: a),
+    abs_(negate(x)).where(lambda x: x.dtype.is_float) >> (lambda x: abs_(x)),
+    add(x, negate(y)).where(lambda x: not x.dtype.is_complex) >> (lambda x, y: subtract(x, y)),
+    subtract(x, negate(y)).where(lambda x: not x.dtype.is_complex) >> (lambda x, y: add(x, y)),
+    maximum(x, x) >> x,
+    minimum(x, x) >> x,
+    maximum(x, Const(-inf)) >> x,
+    minimum(x, Const(inf)) >> x,
+    maximum(maximum(x, y).named("m"), y) >> (lambda m: m),
+    minimum(minimum(x, y).named("m"), y) >> (lambda m: m),
+    and_(x, x) >> x,
+    or_(x, x) >> x,
+    xor(b, b) >> Const(0, "biu"),
+    and_(x, Const(0, "biu")) >> Const(0, "biu"),
+    and_(x, Const(-1, "biu")) >> x,
+    or_(x, Const(0, "biu")) >> x,
+    or_(x, Const(-1, "biu")) >> Const(-1, "biu"),
+    xor(x, Const(0, "biu")) >> x,
+    xor(x, Const(-1, "biu")) >> (lambda x: not_(x)),
+    not_(not_(x)) >> x,
+)
+
+
+@ALGEBRA.rule(divide(r, Splat(c)), example=lambda t: [divide(arg(t, 9), splat(v, TensorType(t, (9,)))) for v in (0.25, 2.0, -8.0)])
+def division_by_power_of_two(r: Op, c: Op) -> Op | None:
+    """x / 2^k is x * 2^-k: both round the same real number, once, if 2^-k is exact; it is kept normal, for speed."""
+    value = float(c.attrs["value"].scalar)
+    mantissa, exponent = np.frexp(value)
+    if abs(mantissa) != 0.5 or not abs(exponent) < 14 or c.dtype.bits < 16:
+        return None
+    return multiply(r, splat(1.0 / value, c.tensor))
