@@ -1,17 +1,20 @@
 """Builds the C extension of the runtime; everything else is in pyproject.toml."""
 
+from glob import glob
+
 import numpy
 from setuptools import Extension, setup
+
+NATIVE = "src/hilo/runtime/native"
 
 setup(
     ext_modules=[
         Extension(
             "hilo.runtime._native",
-            sources=[
-                "src/hilo/runtime/native/module.c",
-            ],
+            sources=sorted(glob(f"{NATIVE}/*.c")),
+            depends=sorted(glob(f"{NATIVE}/*.h")),
             include_dirs=[numpy.get_include()],
-            extra_compile_args=["-std=c11", "-O2", "-pthread", "-Wall", "-Wextra"],
+            extra_compile_args=["-std=c11", "-O2", "-pthread", "-fvisibility=hidden", "-Wall", "-Wextra"],
             extra_link_args=["-pthread"],
         )
     ]

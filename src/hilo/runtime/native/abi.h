@@ -1,0 +1,29 @@
+/* What compiled programs and the runtime agree on (docs/architecture.md, "Program, runtime"). No Python here. */
+#ifndef HILO_ABI_H
+#define HILO_ABI_H
+
+#include <stdint.h>
+
+struct hilo_ctx;
+
+/* One piece of a parallel loop: does the units begin..end. */
+typedef void (*hilo_body)(void **bufs, int64_t begin, int64_t end);
+
+/* The run context: the first argument of a program's entry function. Compiled code knows these fields by offset. */
+struct hilo_ctx {
+    void (*parallel_for)(struct hilo_ctx *ctx, hilo_body body, void **bufs, int64_t units, int64_t chunk);
+    void **constants;
+    int32_t (*host_call)(struct hilo_ctx *ctx, int64_t index, void **bufs);
+    int64_t threads;
+};
+
+/* A compiled program; 0 or an error code. */
+typedef int32_t (*hilo_entry)(struct hilo_ctx *ctx, void **args, void **results, void *arena);
+
+/* Error codes that the runtime itself returns; programs use positive ones of their own. */
+enum {
+    HILO_HOST_CALL_FAILED = -1,    /* a Python exception is set in the calling thread */
+    HILO_HOST_CALL_IN_WORKER = -2, /* host_call from inside a parallel loop */
+};
+
+#endif

@@ -1,0 +1,154 @@
+/* Numpy arrays as a program sees them (arrays.h). */
+#include "arrays.h"
+
+#include <string.h>
+
+#include "memory.h"
+
+/* The owner of a block. */
+
+struct buffer {
+    PyObject_HEAD
+    void *block;
+    size_t nbytes;
+};
+
+static void buffer_dealloc(PyObject *self) {
+    struct buffer *b = (struct buffer *)self;
+    hilo_memory_free(b->block, b->nbytes);
+    PyObject_Free(self);
+}
+
+PyTypeObject hilo_Buffer_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "hilo.runtime._native.Buffer",
+    .tp_basicsize = sizeof(struct buffer),
+    .tp_dealloc = buffer_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+    .tp_doc = "A block of pooled memory; it goes back to the pool with this object.",
+};
+
+PyArrayObject *hilo_array_over(const struct hilo_spec *spec, void *data, PyObject *base) {
+    Py_INCREF(spec->descr); /* stolen */
+    PyObject *array = PyArray_NewFromDescr(
+        &PyArray_Type, spec->descr, spec->ndim, spec->dims, NULL, data, NPY_ARRAY_CARRAY, NULL);
+    if (!array) {
+        Py_DECREF(base);
+        return NULL;
+    }
+    if (PyArray_SetBaseObject((PyArrayObject *)array, base) < 0) Py_CLEAR(array);
+    return (PyArrayObject *)array;
+}
+
+PyArrayObject *hilo_array_new(const struct hilo_spec *spec) {
+    struct buffer *b = PyObject_New(struct buffer, &hilo_Buffer_Type);
+    if (!b) return NULL;
+    b->nbytes = spec->nbytes;
+    b->block = hilo_memory_alloc(spec->nbytes);
+    if (!b->block) {
+        Py_DECREF(b);
+        return (PyArrayObject *)PyErr_NoMemory();
+    }
+    return hilo_array_over(spec, b->block, (PyObject *)b);
+}
+
+/* Specifications. */
+
+static int parse_one(PyObject *item, struct hilo_spec *spec) {
+    PyObject *dtype, *shape;
+    if (!PyArg_ParseTuple(item, "OO;expected a (dtype, shape) pair", &dtype, &shape)) return -1;
+    if (!PyArray_DescrConverter(dtype, &spec->descr)) return -1;
+    PyObject *dims = PySequence_Fast(shape, "expected a shape: a sequence of ints");
+    if (!dims) return -1;
+    Py_ssize_t ndim = PySequence_Fast_GET_SIZE(dims);
+    npy_intp total = PyDataType_ELSIZE(spec->descr);
+    int failed = 0;
+    spec->dims = PyMem_New(npy_intp, ndim ? ndim : 1);
+    if (!spec->dims) failed = PyErr_NoMemory() == NULL;
+    if (!failed && ndim > NPY_MAXDIMS) {
+        hilo_raise("rank %zd is more than the %d that numpy arrays can have", ndim, NPY_MAXDIMS);
+        failed = 1;
+    }
+    for (Py_ssize_t i = 0; !failed && i < ndim; i++) {
+        spec->dims[i] = PyLong_AsSsize_t(PySequence_Fast_GET_ITEM(dims, i));
+        failed = PyErr_Occurred() != NULL;
+        if (!failed && (spec->dims[i] < 0 || __builtin_mul_overflow(total, spec->dims[i], &total))) {
+            PyErr_Format(PyExc_ValueError, "bad dimension in shape %R", shape);
+            failed = 1;
+        }
+    }
+    Py_DECREF(dims);
+    if (failed) return -1;
+    spec->ndim = (int)ndim;
+    spec->nbytes = (size_t)total;
+    return 0;
+}
+
+int hilo_specs_parse(PyObject *sequence, struct hilo_specs *specs) {
+    *specs = (struct hilo_specs){0};
+    PyObject *items = PySequence_Fast(sequence, "expected a sequence of (dtype, shape) pairs");
+    if (!items) return -1;
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
+    int failed = 0;
+    specs->items = PyMem_Calloc(count ? (size_t)count : 1, sizeof *specs->items);
+    if (!specs->items) failed = PyErr_NoMemory() == NULL;
+    for (Py_ssize_t i = 0; !failed && i < count; i++) {
+        specs->count = i + 1;
+        failed = parse_one(PySequence_Fast_GET_ITEM(items, i), &specs->items[i]) < 0;
+    }
+    Py_DECREF(items);
+    return failed ? -1 : 0;
+}
+
+void hilo_specs_clear(struct hilo_specs *specs) {
+    for (Py_ssize_t i = 0; i < specs->count; i++) {
+        Py_XDECREF(specs->items[i].descr);
+        PyMem_Free(specs->items[i].dims);
+    }
+    PyMem_Free(specs->items);
+    *specs = (struct hilo_specs){0};
+}
+
+int hilo_specs_traverse(const struct hilo_specs *specs, visitproc visit, void *arg) {
+    for (Py_ssize_t i = 0; i < specs->count; i++) Py_VISIT(specs->items[i].descr);
+    return 0;
+}
+
+/* Arguments. */
+
+int hilo_spec_fits(const struct hilo_spec *spec, PyObject *object) {
+    if (!PyArray_CheckExact(object)) return 0;
+    PyArrayObject *array = (PyArrayObject *)object;
+    if (PyArray_DESCR(array) != spec->descr && !PyArray_EquivTypes(PyArray_DESCR(array), spec->descr)) return 0;
+    return PyArray_NDIM(array) == spec->ndim &&
+           memcmp(PyArray_DIMS(array), spec->dims, (size_t)spec->ndim * sizeof(npy_intp)) == 0 &&
+           PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED);
+}
+
+PyArrayObject *hilo_spec_adapt(const struct hilo_spec *spec, PyObject *object, const char *what, Py_ssize_t index) {
+    PyObject *module = PyImport_ImportModule("hilo.runtime.adapt");
+    if (!module) return NULL;
+    PyObject *shape = PyArray_IntTupleFromIntp(spec->ndim, spec->dims);
+    PyObject *array = NULL;
+    if (shape) array = PyObject_CallMethod(module, "adapt", "OOOsn", object, (PyObject *)spec->descr, shape, what, index);
+    Py_XDECREF(shape);
+    Py_DECREF(module);
+    if (array && !hilo_spec_fits(spec, array)) {
+        hilo_raise("%s %zd: the array made from %.200s does not fit", what, index, Py_TYPE(object)->tp_name);
+        Py_CLEAR(array);
+    }
+    return (PyArrayObject *)array;
+}
+
+void *hilo_raise(const char *format, ...) {
+    PyObject *module = PyImport_ImportModule("hilo.errors");
+    PyObject *error = module ? PyObject_GetAttrString(module, "Error") : NULL;
+    if (error) {
+        va_list args;
+        va_start(args, format);
+        PyErr_FormatV(error, format, args);
+        va_end(args);
+    }
+    Py_XDECREF(error);
+    Py_XDECREF(module);
+    return NULL;
+}

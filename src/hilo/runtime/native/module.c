@@ -1,0 +1,88 @@
+/* hilo.runtime._native: the part of the runtime that must be native. */
+#define HILO_IMPORTS_NUMPY
+#include "arrays.h"
+
+#include "memory.h"
+#include "pool.h"
+#include "program.h"
+
+static PyObject *set_cores(PyObject *module, PyObject *arg) {
+    (void)module;
+    long cores = PyLong_AsLong(arg);
+    if (cores == -1 && PyErr_Occurred()) return NULL;
+    hilo_pool_set_cores(cores < 1 ? 1 : cores > HILO_MAX_THREADS ? HILO_MAX_THREADS : (int)cores);
+    Py_RETURN_NONE;
+}
+
+static PyObject *set_memory_limit(PyObject *module, PyObject *arg) {
+    (void)module;
+    size_t limit = PyLong_AsSize_t(arg);
+    if (limit == (size_t)-1 && PyErr_Occurred()) return NULL;
+    Py_BEGIN_ALLOW_THREADS
+    hilo_memory_set_limit(limit);
+    Py_END_ALLOW_THREADS
+    Py_RETURN_NONE;
+}
+
+static PyObject *memory_stats(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    struct hilo_memory_stats s = hilo_memory_stats();
+    return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n}", "in_use", (Py_ssize_t)s.in_use, "kept", (Py_ssize_t)s.kept, "limit",
+                         (Py_ssize_t)s.limit, "hits", (Py_ssize_t)s.hits, "misses", (Py_ssize_t)s.misses);
+}
+
+static PyObject *empty(PyObject *module, PyObject *args) {
+    (void)module;
+    struct hilo_specs specs;
+    PyObject *pair = PyTuple_Pack(1, args);
+    PyObject *array = NULL;
+    if (pair && hilo_specs_parse(pair, &specs) == 0) array = (PyObject *)hilo_array_new(&specs.items[0]);
+    if (pair) hilo_specs_clear(&specs);
+    Py_XDECREF(pair);
+    return array;
+}
+
+static PyObject *workers(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return PyLong_FromLong(hilo_pool_workers());
+}
+
+static PyMethodDef methods[] = {
+    {"set_cores", set_cores, METH_O, PyDoc_STR("set_cores(n)\n--\n\nWith more threads than n nobody spins.")},
+    {"set_memory_limit", set_memory_limit, METH_O,
+     PyDoc_STR("set_memory_limit(nbytes)\n--\n\nBounds the memory kept for reuse, and releases what is over it.")},
+    {"memory_stats", memory_stats, METH_NOARGS,
+     PyDoc_STR("memory_stats()\n--\n\nThe memory pool: bytes in_use, kept, limit; allocations that were hits, misses.")},
+    {"empty", empty, METH_VARARGS,
+     PyDoc_STR("empty(dtype, shape)\n--\n\nA numpy array over pooled memory, 64-byte aligned, contents arbitrary.")},
+    {"workers", workers, METH_NOARGS, PyDoc_STR("workers()\n--\n\nNumber of worker threads alive.")},
+    {NULL, NULL, 0, NULL},
+};
+
+static int exec_module(PyObject *module) {
+    if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+        PyErr_SetString(PyExc_ImportError, "hilo.runtime._native does not support subinterpreters");
+        return -1;
+    }
+    if (_import_array() < 0) return -1;
+    if (PyType_Ready(&hilo_Buffer_Type) < 0) return -1;
+    return PyModule_AddType(module, &hilo_Program_Type);
+}
+
+static PyModuleDef_Slot slots[] = {
+    {Py_mod_exec, exec_module},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+    {0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "hilo.runtime._native",
+    .m_doc = PyDoc_STR("Thread pool, pooled memory and callable programs."),
+    .m_methods = methods,
+    .m_slots = slots,
+};
+
+PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

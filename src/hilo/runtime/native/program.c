@@ -1,0 +1,297 @@
+/* A compiled program as a Python callable (program.h): program(*arrays) -> list of arrays. */
+#include "program.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+#include "memory.h"
+#include "pool.h"
+
+#define ON_STACK 64 /* pointers to arguments and results up to which a call needs no extra memory */
+
+/* Calling. */
+
+/* Fills `pointers` from the arguments. `*adapted` becomes a list that owns arrays made for this call, or NULL. */
+static int take_arguments(struct hilo_program *p, PyObject *const *args, void **pointers, PyObject **adapted) {
+    for (Py_ssize_t i = 0; i < p->arguments.count; i++) {
+        const struct hilo_spec *spec = &p->arguments.items[i];
+        PyArrayObject *array = (PyArrayObject *)args[i];
+        if (!hilo_spec_fits(spec, args[i])) {
+            if (!*adapted && !(*adapted = PyList_New(0))) return -1;
+            array = hilo_spec_adapt(spec, args[i], "argument", i);
+            if (!array) return -1;
+            int failed = PyList_Append(*adapted, (PyObject *)array);
+            Py_DECREF(array);
+            if (failed) return -1;
+        }
+        pointers[i] = PyArray_DATA(array);
+    }
+    return 0;
+}
+
+/* Whether the memory of args[index] may be overwritten: nobody else can see it. Its only reference is the one of this
+ * call (so there is neither a view nor another name for it), and it, or a block of ours that only it uses, owns it. */
+static int is_exclusive(PyObject *const *args, Py_ssize_t count, Py_ssize_t index) {
+    PyObject *object = args[index];
+    if (Py_REFCNT(object) != 1 || !PyArray_CheckExact(object)) return 0;
+    PyArrayObject *array = (PyArrayObject *)object;
+    if (!PyArray_CHKFLAGS(array, NPY_ARRAY_CARRAY)) return 0;
+    PyObject *base = PyArray_BASE(array);
+    int owned = base ? Py_TYPE(base) == &hilo_Buffer_Type && Py_REFCNT(base) == 1
+                     : PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA);
+    if (!owned || ((uintptr_t)PyArray_DATA(array) & 63)) return 0; /* results are 64-byte aligned */
+    for (Py_ssize_t i = 0; i < count; i++) /* borrowed references may pass one object twice */
+        if (i != index && args[i] == object) return 0;
+    return 1;
+}
+
+/* The array for result `index`: the memory of a donated argument where that is allowed, else new. */
+static PyArrayObject *make_result(struct hilo_program *p, Py_ssize_t index, PyObject *const *args, void **pointers) {
+    const struct hilo_spec *spec = &p->results.items[index];
+    for (Py_ssize_t i = 0; i < p->num_aliases; i++) {
+        Py_ssize_t argument = p->aliases[i].argument;
+        if (p->aliases[i].result != index || pointers[argument] != PyArray_DATA((PyArrayObject *)args[argument]) ||
+            !is_exclusive(args, p->arguments.count, argument))
+            continue;
+        if (hilo_spec_fits(spec, args[argument])) return (PyArrayObject *)Py_NewRef(args[argument]);
+        return hilo_array_over(spec, pointers[argument], Py_NewRef(args[argument]));
+    }
+    return hilo_array_new(spec);
+}
+
+static PyObject *make_results(struct hilo_program *p, PyObject *const *args, void **arguments, void **results) {
+    PyObject *list = PyList_New(p->results.count);
+    for (Py_ssize_t i = 0; list && i < p->results.count; i++) {
+        PyArrayObject *array = make_result(p, i, args, arguments);
+        if (array) {
+            results[i] = PyArray_DATA(array);
+            PyList_SET_ITEM(list, i, (PyObject *)array);
+        } else {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+static int32_t run_entry(struct hilo_program *p, void **arguments, void **results, void *arena) {
+    struct hilo_run run = {
+        .ctx = {hilo_parallel_for, p->constants, hilo_host_call, p->threads},
+        .program = p,
+        .host_fp = hilo_fp_enter(),
+    };
+    if (p->threads > 1) hilo_pool_enter();
+    if (p->release_gil) run.released = PyEval_SaveThread();
+    int32_t code = p->entry(&run.ctx, arguments, results, arena);
+    if (p->release_gil) PyEval_RestoreThread(run.released);
+    if (p->threads > 1) hilo_pool_leave();
+    hilo_fp_leave(run.host_fp);
+    return code;
+}
+
+/* Turns an error code into an exception. */
+static void raise_code(struct hilo_program *p, int32_t code) {
+    if (PyErr_Occurred()) return;
+    if (code == HILO_HOST_CALL_IN_WORKER) {
+        hilo_raise("%U: a host call inside a parallel loop", p->name);
+        return;
+    }
+    PyObject *message = NULL;
+    if (p->errors != Py_None) {
+        PyObject *key = PyLong_FromLong(code);
+        message = key ? PyObject_GetItem(p->errors, key) : NULL;
+        Py_XDECREF(key);
+        if (!message && !PyErr_ExceptionMatches(PyExc_LookupError)) return;
+        PyErr_Clear();
+    }
+    if (message)
+        hilo_raise("%U: %S", p->name, message);
+    else
+        hilo_raise("%U: the program failed with code %d", p->name, (int)code);
+    Py_XDECREF(message);
+}
+
+static PyObject *call_with(struct hilo_program *p, PyObject *const *args, void **arguments, void **results) {
+    PyObject *adapted = NULL, *list = NULL;
+    void *arena = NULL;
+    if (take_arguments(p, args, arguments, &adapted) < 0) goto done;
+    list = make_results(p, args, arguments, results);
+    if (!list) goto done;
+    if (p->arena_size && !(arena = hilo_memory_alloc(p->arena_size))) {
+        PyErr_NoMemory();
+        Py_CLEAR(list);
+        goto done;
+    }
+    int32_t code = run_entry(p, arguments, results, arena);
+    if (code || (p->num_hosts && PyErr_Occurred())) {
+        raise_code(p, code);
+        Py_CLEAR(list);
+    }
+    hilo_memory_free(arena, p->arena_size);
+done:
+    Py_XDECREF(adapted);
+    return list;
+}
+
+static PyObject *program_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    struct hilo_program *p = (struct hilo_program *)self;
+    Py_ssize_t given = PyVectorcall_NARGS(nargsf), count = p->arguments.count + p->results.count;
+    if (kwnames && PyTuple_GET_SIZE(kwnames))
+        return hilo_raise("%U takes no keyword arguments, got %R", p->name, PyTuple_GET_ITEM(kwnames, 0));
+    if (given != p->arguments.count)
+        return hilo_raise("%U takes %zd arguments, got %zd", p->name, p->arguments.count, given);
+    void *stack[ON_STACK];
+    void **pointers = count <= ON_STACK ? stack : PyMem_New(void *, count);
+    if (!pointers) return PyErr_NoMemory();
+    /* The code must outlive this call even if the program's last reference goes while the GIL is released. */
+    Py_INCREF(self);
+    PyObject *list = call_with(p, args, pointers, pointers + p->arguments.count);
+    if (pointers != stack) PyMem_Free(pointers);
+    Py_DECREF(self);
+    return list;
+}
+
+/* Construction. */
+
+static int take_constants(struct hilo_program *p, PyObject *sequence) {
+    p->constant_arrays = PySequence_Tuple(sequence);
+    if (!p->constant_arrays) return -1;
+    p->num_constants = PyTuple_GET_SIZE(p->constant_arrays);
+    p->constants = PyMem_New(void *, p->num_constants ? p->num_constants : 1);
+    if (!p->constants) return PyErr_NoMemory() ? 0 : -1;
+    for (Py_ssize_t i = 0; i < p->num_constants; i++) {
+        PyObject *item = PyTuple_GET_ITEM(p->constant_arrays, i);
+        if (!PyArray_Check(item) ||
+            !PyArray_CHKFLAGS((PyArrayObject *)item, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED)) {
+            PyErr_Format(PyExc_TypeError, "constant %zd: expected a dense numpy array", i);
+            return -1;
+        }
+        p->constants[i] = PyArray_DATA((PyArrayObject *)item);
+    }
+    return 0;
+}
+
+static int take_aliases(struct hilo_program *p, PyObject *sequence) {
+    PyObject *items = PySequence_Fast(sequence, "aliases: expected a sequence of (result, argument)");
+    if (!items) return -1;
+    Py_ssize_t count = PySequence_Fast_GET_SIZE(items);
+    int failed = 0;
+    p->aliases = PyMem_New(struct hilo_alias, count ? count : 1);
+    if (!p->aliases) failed = PyErr_NoMemory() == NULL;
+    for (Py_ssize_t i = 0; !failed && i < count; i++) {
+        struct hilo_alias a;
+        failed = !PyArg_ParseTuple(PySequence_Fast_GET_ITEM(items, i), "nn", &a.result, &a.argument);
+        if (failed) break;
+        int valid = a.result >= 0 && a.result < p->results.count && a.argument >= 0 && a.argument < p->arguments.count &&
+                    p->results.items[a.result].nbytes == p->arguments.items[a.argument].nbytes;
+        for (Py_ssize_t j = 0; j < i; j++)
+            valid &= p->aliases[j].result != a.result && p->aliases[j].argument != a.argument;
+        if (!valid) {
+            PyErr_Format(PyExc_ValueError, "aliases: result %zd cannot take the place of argument %zd", a.result, a.argument);
+            failed = 1;
+        }
+        p->aliases[i] = a;
+        p->num_aliases = i + 1;
+    }
+    Py_DECREF(items);
+    return failed ? -1 : 0;
+}
+
+static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
+    static char *names[] = {"entry",   "arguments",  "results", "name",        "arena_size", "constants",
+                            "threads", "host_calls", "aliases", "release_gil", "errors",     "keep",      NULL};
+    PyObject *entry, *arguments, *results, *name = NULL, *errors = Py_None, *keep = Py_None;
+    PyObject *constants = NULL, *hosts = NULL, *aliases = NULL;
+    Py_ssize_t arena_size = 0;
+    long long threads = 1;
+    int release_gil = 0;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$UnOLOOpOO:Program", names, &entry, &arguments, &results, &name,
+                                     &arena_size, &constants, &threads, &hosts, &aliases, &release_gil, &errors, &keep))
+        return NULL;
+    if (arena_size < 0 || threads < 1) {
+        PyErr_SetString(PyExc_ValueError, "arena_size must be at least 0 and threads at least 1");
+        return NULL;
+    }
+    void *address = PyLong_AsVoidPtr(entry);
+    if (!address) {
+        if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "the entry address is null");
+        return NULL;
+    }
+    struct hilo_program *p = (struct hilo_program *)type->tp_alloc(type, 0);
+    if (!p) return NULL;
+    p->call = program_vectorcall;
+    p->entry = (hilo_entry)(uintptr_t)address;
+    p->arena_size = (size_t)arena_size;
+    p->threads = threads < HILO_MAX_THREADS ? threads : HILO_MAX_THREADS;
+    p->release_gil = release_gil;
+    p->name = name ? Py_NewRef(name) : PyUnicode_FromString("program");
+    p->errors = Py_NewRef(errors);
+    p->keep = Py_NewRef(keep);
+    PyObject *empty = PyTuple_New(0);
+    int failed = !p->name || !empty || hilo_specs_parse(arguments, &p->arguments) < 0 ||
+                 hilo_specs_parse(results, &p->results) < 0 || take_constants(p, constants ? constants : empty) < 0 ||
+                 hilo_hosts_parse(hosts ? hosts : empty, p) < 0 || take_aliases(p, aliases ? aliases : empty) < 0;
+    Py_XDECREF(empty);
+    if (failed) Py_CLEAR(p);
+    return (PyObject *)p;
+}
+
+static int program_traverse(PyObject *self, visitproc visit, void *arg) {
+    struct hilo_program *p = (struct hilo_program *)self;
+    Py_VISIT(p->constant_arrays);
+    Py_VISIT(p->errors);
+    Py_VISIT(p->keep);
+    for (Py_ssize_t i = 0; i < p->num_hosts; i++) Py_VISIT(p->hosts[i].function);
+    return 0;
+}
+
+/* Breaks cycles: they can only go through these two. */
+static int program_clear(PyObject *self) {
+    struct hilo_program *p = (struct hilo_program *)self;
+    hilo_hosts_clear(p);
+    Py_CLEAR(p->keep);
+    return 0;
+}
+
+static void program_dealloc(PyObject *self) {
+    struct hilo_program *p = (struct hilo_program *)self;
+    PyObject_GC_UnTrack(self);
+    program_clear(self);
+    hilo_specs_clear(&p->arguments);
+    hilo_specs_clear(&p->results);
+    PyMem_Free(p->constants);
+    PyMem_Free(p->aliases);
+    Py_XDECREF(p->constant_arrays);
+    Py_XDECREF(p->errors);
+    Py_XDECREF(p->name);
+    Py_TYPE(self)->tp_free(self);
+}
+
+static PyObject *program_repr(PyObject *self) {
+    struct hilo_program *p = (struct hilo_program *)self;
+    return PyUnicode_FromFormat("<Program %U: %zd arguments, %zd results, %lld threads>", p->name, p->arguments.count,
+                                p->results.count, (long long)p->threads);
+}
+
+static PyMemberDef program_members[] = {
+    {"name", T_OBJECT, offsetof(struct hilo_program, name), READONLY, "name used in messages"},
+    {"arena_size", T_PYSSIZET, offsetof(struct hilo_program, arena_size), READONLY, "bytes of temporaries of one call"},
+    {"threads", T_LONGLONG, offsetof(struct hilo_program, threads), READONLY, "threads that a call may use"},
+    {"keep", T_OBJECT, offsetof(struct hilo_program, keep), READONLY, "what lives as long as the program"},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject hilo_Program_Type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "hilo.runtime._native.Program",
+    .tp_basicsize = sizeof(struct hilo_program),
+    .tp_new = program_new,
+    .tp_dealloc = program_dealloc,
+    .tp_traverse = program_traverse,
+    .tp_clear = program_clear,
+    .tp_repr = program_repr,
+    .tp_members = program_members,
+    .tp_call = PyVectorcall_Call,
+    .tp_vectorcall_offset = offsetof(struct hilo_program, call),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_doc = PyDoc_STR("Program(entry, arguments, results, *, name, arena_size, constants, threads, host_calls, aliases, "
+                        "release_gil, errors, keep)\n--\n\nCompiled code at an address, callable with arrays."),
+};

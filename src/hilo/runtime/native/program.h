@@ -1,0 +1,55 @@
+/* A compiled program as a Python callable. */
+#ifndef HILO_PROGRAM_H
+#define HILO_PROGRAM_H
+
+#include "arrays.h" /* first: Python.h */
+
+#include "abi.h"
+#include "fpstate.h"
+
+/* A Python function that a program calls; see hostcall.c. */
+struct hilo_host {
+    PyObject *function;
+    struct hilo_specs operands, results;
+};
+
+struct hilo_alias {
+    Py_ssize_t result, argument;
+};
+
+struct hilo_program {
+    PyObject_HEAD
+    vectorcallfunc call;
+    hilo_entry entry;
+    struct hilo_specs arguments, results;
+    size_t arena_size;
+    int64_t threads;
+    int release_gil;
+    Py_ssize_t num_constants, num_hosts, num_aliases;
+    void **constants;
+    struct hilo_host *hosts;
+    struct hilo_alias *aliases;
+    PyObject *name;
+    PyObject *constant_arrays; /* tuple: keeps the memory behind `constants` */
+    PyObject *errors;          /* mapping: error code -> message, or None */
+    PyObject *keep;            /* whatever must live as long as the code */
+};
+
+/* One call of a program; starts with what compiled code knows. */
+struct hilo_run {
+    struct hilo_ctx ctx;
+    struct hilo_program *program;
+    PyThreadState *released; /* the calling thread's state while it does not hold the GIL */
+    hilo_fpstate host_fp;
+};
+
+extern PyTypeObject hilo_Program_Type;
+
+/* Reads a sequence of (function, operand specs, result specs) into a zeroed program; 0 or -1. */
+int hilo_hosts_parse(PyObject *sequence, struct hilo_program *program);
+void hilo_hosts_clear(struct hilo_program *program);
+
+/* ctx->host_call. */
+int32_t hilo_host_call(struct hilo_ctx *ctx, int64_t index, void **bufs);
+
+#endif
