@@ -1,8 +1,8 @@
 """Loop IR -> portable C11. Scalar functions only (every value has one lane). Imports loop of hilo.
 
 Compiled with `-ffp-contract=off` (and without -ffast-math) the code gives the same bits as the LLVM backend. Integers
-are held in unsigned types, which wrap; pointers as `char *`; memory is reached with memcpy, which compilers turn into plain
-loads and stores.
+are held in unsigned types, which wrap; pointers as `char *`; memory is reached with memcpy, which compilers turn into
+plain loads and stores.
 """
 
 from __future__ import annotations

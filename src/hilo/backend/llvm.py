@@ -109,7 +109,7 @@ class _Emitter(Values, Effects):
         self.results[node] = final[1:]
 
     def loop(self, node: Node, initial: list[str], limit: str, copies: int, entered: bool | None) -> Iterator:
-        """for (iv = initial[0]; iv < limit; ) with `copies` of the body a turn; gives the last iv and carried values."""
+        """for (iv = initial[0]; iv < limit; ) with `copies` of the body a turn; gives the last values."""
         lo, _, step, *init = node.args
         (body,) = node.blocks
         types = [lo.type, *(v.type for v in init)]
