@@ -1,0 +1,19 @@
+"""The ops: one file per family, one class per op. Importing this fills the registry (`hilo.ir.registry`)."""
+
+from __future__ import annotations
+
+from hilo.ops import (  # noqa: F401
+    chlo,
+    chlo_broadcast,
+    compare,
+    complex,
+    concat_pad,
+    constant,
+    control,
+    convert,
+    elementwise_arith,
+    elementwise_bits,
+    elementwise_math,
+    shape,
+    slicing,
+)

@@ -1,0 +1,154 @@
+"""Complex functions of the reference, in a type wider than the result's (see `numeric.elementwise`). Imports numpy only.
+
+Where numpy's own function (C's, with its special values) is accurate in the wider type it is used as it is; the others
+are written so that no cancellation between large parts is left.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hilo.ops.numeric import Arr
+
+
+def build(re: Any, im: Any) -> Arr:
+    """re + i im, part by part (arithmetic with 1j would make NaNs out of infinities)."""
+    re, im = np.broadcast_arrays(re, im)
+    out = np.empty(re.shape, np.clongdouble if re.dtype == np.longdouble else np.complex128)
+    out.real, out.imag = re, im
+    return out
+
+
+def _split(x: Arr) -> tuple[Arr, Arr]:
+    """x = high + low, where the product of two such pieces is exact in x's type (53-bit values in long double)."""
+    high = np.ascontiguousarray(x.astype(np.float64)).reshape(x.shape)
+    high = np.asarray(high.view(np.uint64) & np.uint64(0xFFFF_FFFF_F800_0000)).view(np.float64).astype(x.dtype)
+    return high, x - high
+
+
+def sum_of_products(a: Arr, b: Arr, c: Arr, d: Arr) -> Arr:
+    """a * b + c * d without loss by cancellation."""
+    if a.dtype != np.longdouble:
+        return a * b + c * d  # f32 values in f64: the products are exact
+    terms = [x * y for p, q in ((a, b), (c, d)) for x in _split(p) for y in _split(q)]
+    plain = a * b + c * d
+    total, lost = np.zeros_like(plain), np.zeros_like(plain)
+    for t in terms:
+        total, lost = _add(total, lost, t)
+    exact = total + lost
+    return np.where(np.isfinite(exact), exact, plain)
+
+
+def multiply(x: Arr, y: Arr) -> Arr:
+    re = sum_of_products(x.real, y.real, -x.imag, y.imag)
+    return build(re, sum_of_products(x.real, y.imag, x.imag, y.real))
+
+
+def divide(x: Arr, y: Arr) -> Arr:
+    """x / y, scaled against overflow; infinities and zeros as in C's Annex G."""
+    a, b, c, d = x.real, x.imag, y.real, y.imag
+    largest = np.maximum(np.abs(c), np.abs(d))
+    usable = np.isfinite(largest) & (largest > 0)
+    scale = np.where(usable, np.frexp(np.where(usable, largest, 1))[1] - 1, 0)
+    cs, ds = np.ldexp(c, -scale), np.ldexp(d, -scale)
+    norm = cs * cs + ds * ds
+    re = np.ldexp(sum_of_products(a, cs, b, ds) / norm, -scale)
+    im = np.ldexp(sum_of_products(b, cs, -a, ds) / norm, -scale)
+    lost = np.isnan(re) & np.isnan(im)
+    by_zero = lost & (norm == 0) & ~(np.isnan(a) & np.isnan(b))
+    infinite = np.copysign(np.inf, c)
+    re, im = np.where(by_zero, infinite * a, re), np.where(by_zero, infinite * b, im)
+    big_x = lost & (np.isinf(a) | np.isinf(b)) & np.isfinite(c) & np.isfinite(d)
+    ab, bb = _boxed(a), _boxed(b)
+    re, im = np.where(big_x, np.inf * (ab * c + bb * d), re), np.where(big_x, np.inf * (bb * c - ab * d), im)
+    big_y = lost & (np.isinf(c) | np.isinf(d)) & np.isfinite(a) & np.isfinite(b)
+    cb, db = _boxed(c), _boxed(d)
+    return build(np.where(big_y, 0 * (a * cb + b * db), re), np.where(big_y, 0 * (b * cb - a * db), im))
+
+
+def _boxed(x: Arr) -> Arr:
+    """+-1 for infinities, +-0 for all else."""
+    return np.copysign(np.where(np.isinf(x), 1, 0).astype(x.dtype), x)
+
+
+def sign(x: Arr) -> Arr:
+    size = np.hypot(x.real, x.imag)
+    out = divide(x, build(size, np.zeros_like(size)))
+    out = np.where((x.real == 0) & (x.imag == 0), build(np.zeros_like(size), np.zeros_like(size)), out)
+    return np.where(np.isnan(x.real) | np.isnan(x.imag), build(size * np.nan, size * np.nan), out)
+
+
+def power(x: Arr, y: Arr) -> Arr:
+    """exp(y log x); anything to the power 0 is 1, and 0 to a power with positive real part is 0."""
+    out = np.power(x, y)
+    zero = (x.real == 0) & (x.imag == 0)
+    one = np.ones_like(out)
+    out = np.where(zero & (y.real > 0), np.zeros_like(out), out)
+    return np.where((y.real == 0) & (y.imag == 0), one, out)
+
+
+def rsqrt(x: Arr) -> Arr:
+    root = np.sqrt(x)
+    return divide(np.ones_like(root), root)
+
+
+def cbrt(x: Arr) -> Arr:
+    """The principal root: the argument is divided by three."""
+    size, angle = np.cbrt(np.hypot(x.real, x.imag)), np.arctan2(x.imag, x.real) / 3
+    return np.where((x.real == 0) & (x.imag == 0), x, build(size * np.cos(angle), size * np.sin(angle)))
+
+
+def exponential_minus_one(z: Arr) -> Arr:
+    x, y = z.real, z.imag
+    half = np.sin(y / 2)
+    re = np.expm1(x) * np.cos(y) - 2 * half * half
+    e = np.exp(x)
+    full = np.exp(z)
+    return build(np.where(np.isfinite(e) & np.isfinite(y), re, full.real - 1), np.where(y == 0, y, full.imag))
+
+
+def log_plus_one(z: Arr) -> Arr:
+    """log(1 + z): its real part is log1p(2x + x^2 + y^2) / 2 near the unit circle, the sum taken without cancellation."""
+    x, y = z.real, z.imag
+    inner = sum_of_squares_and(x, y)
+    size = np.hypot(1 + x, y)
+    near = (size > 0.5) & (size < 2)
+    re = np.where(near, np.log1p(np.where(near, inner, 0)) / 2, np.log(size))
+    return build(re, np.arctan2(y, 1 + x))
+
+
+def sum_of_squares_and(x: Arr, y: Arr) -> Arr:
+    """2x + x^2 + y^2, without loss by cancellation for 53-bit values."""
+    total, lost = 2 * x, np.zeros_like(x)
+    for p in (x, y):
+        for t in (u * v for u in _split(p) for v in _split(p)):
+            total, lost = _add(total, lost, t)
+    return total + lost
+
+
+def _add(total: Arr, lost: Arr, term: Arr) -> tuple[Arr, Arr]:
+    """total + term, and what rounding has lost so far."""
+    new = total + term
+    back = new - total
+    return new, lost + ((total - (new - back)) + (term - back))
+
+
+def logistic(z: Arr) -> Arr:
+    one = np.ones_like(z)
+    return divide(one, one + np.exp(-z))
+
+
+def atan2(y: Arr, x: Arr) -> Arr:
+    """-i log((x + i y) / sqrt(x^2 + y^2))."""
+    top = build(x.real - y.imag, x.imag + y.real)
+    log = np.log(divide(top, np.sqrt(multiply(x, x) + multiply(y, y))))
+    return build(log.imag, -log.real)
+
+
+def square(z: Arr) -> Arr:
+    """((x - y)(x + y), 2xy)."""
+    x, y = z.real, z.imag
+    xy = x * y
+    return build((x - y) * (x + y), xy + xy)
