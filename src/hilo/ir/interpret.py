@@ -1,0 +1,118 @@
+"""The interpreter: runs a program with every op's numpy semantics. The reference for everything else; imports only ir.
+
+Values are numpy arrays of the op's dtype and shape; a tuple value is a Python tuple, a token is `None`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+from hilo.errors import Error, Unsupported
+from hilo.ir.dtypes import from_numpy
+from hilo.ir.module import Function, Module
+from hilo.ir.op import GET, PARAMETER, Op
+from hilo.ir.types import Results, TensorType, Type
+
+_MODULE: ContextVar[Module | None] = ContextVar("hilo_interpreted_module", default=None)
+
+
+def interpret(module: Module, arrays: Iterable[Any], entry: str = "main") -> list[Any]:
+    """Run `entry` of `module` on `arrays` (anything numpy takes without a cast) and give its results.
+
+    Raises `Error` if there is no such function, or if the arguments' number, a shape or a dtype does not fit.
+    """
+    if entry not in module.functions:
+        raise Error(f"there is no function @{entry}; there are: {', '.join('@' + n for n in module.functions) or 'none'}")
+    function = module[entry]
+    return run(function, check_arguments(function, list(arrays)), module)
+
+
+def check_arguments(function: Function, arrays: Sequence[Any]) -> list[Any]:
+    """The arguments as numpy arrays; one `Error` if they do not fit the function's parameters. Never casts."""
+    types = function.param_types
+    if len(arrays) != len(types):
+        raise Error(f"@{function.name} takes {len(types)} arguments, but got {len(arrays)}")
+    return [_argument(f"argument {i} of @{function.name}", a, t) for i, (a, t) in enumerate(zip(arrays, types, strict=True))]
+
+
+def _argument(what: str, value: Any, t: Type) -> Any:
+    if not isinstance(t, TensorType):
+        return value
+    a = np.asarray(value)
+    try:
+        got = TensorType(from_numpy(a.dtype), a.shape)
+    except KeyError:
+        raise Error(f"{what} has element type {a.dtype}, which no tensor has; {t} is wanted") from None
+    fits = got.dtype is t.dtype and got.rank == t.rank
+    if not fits or any(isinstance(n, int) and n != m for n, m in zip(t.shape, got.shape, strict=True)):
+        raise Error(f"{what} is {got}, but {t} is wanted")
+    return a
+
+
+def run(function: Function, arrays: Sequence[Any], module: Module | None = None) -> list[Any]:
+    """The results of `function` on arrays of its parameters' types.
+
+    `module` is where calls find their functions; without it they look in the module that is running. Values are freed
+    after their last use. An error carries the op and its location.
+    """
+    token = _MODULE.set(module) if module is not None else None
+    try:
+        with np.errstate(all="ignore"):
+            return _run(function, arrays)
+    except RecursionError:
+        raise Error("regions or calls nest too deeply (is a function calling itself?)", loc=function.loc) from None
+    finally:
+        if token is not None:
+            _MODULE.reset(token)
+
+
+def _run(function: Function, arrays: Sequence[Any]) -> list[Any]:
+    last: dict[Op, int] = {}
+    for i, o in enumerate(function.ops):
+        last[o] = i
+        for x in o.operands:
+            last[x] = i
+    keep = set(function.results)
+    values: dict[Op, Any] = dict(zip(function.params, arrays, strict=True))
+    for i, o in enumerate(function.ops):
+        if o.kind is not PARAMETER:
+            values[o] = evaluate(o, [values[x] for x in o.operands])
+        for x in {o: None, **dict.fromkeys(o.operands)}:
+            if last[x] == i and x not in keep:
+                del values[x]
+    return [values[r] for r in function.results]
+
+
+def evaluate(o: Op, operands: Sequence[Any]) -> Any:
+    """The value of one op, given the values of its operands."""
+    kind = o.kind
+    if kind is GET:
+        return operands[0][o.attrs["index"]]
+    if kind.evaluate is None:
+        raise Unsupported("this op cannot be evaluated", loc=o.loc, op=kind.full_name)
+    try:
+        value = kind.evaluate(*operands, **o.attrs.own())
+    except Error as e:
+        raise e.at(o.loc, kind.full_name) from None
+    if isinstance(o.type, Results):
+        return tuple(map(_array, value, o.type.types))
+    return _array(value, o.type)
+
+
+def _array(value: Any, t: Type) -> Any:
+    """Numpy turns rank-0 arrays into its scalars; a value of the program is always an array."""
+    if isinstance(t, TensorType) and not isinstance(value, np.ndarray):
+        return np.asarray(value, t.dtype.np)
+    return value
+
+
+def callee(name: str) -> Function:
+    """The function `name` of the module that is running."""
+    module = _MODULE.get()
+    if module is None or name not in module.functions:
+        raise Error(f"there is no function @{name} to call")
+    return module[name]

@@ -1,0 +1,108 @@
+"""Concatenation and padding. Imports ir, loop."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hilo.errors import require
+from hilo.ir.dtypes import bf16, c64, f32, i8, i32
+from hilo.ir.registry import op
+from hilo.ir.types import Dim, TensorType, Type
+from hilo.ops.checks import same_dim, tensor, tensors
+from hilo.ops.shape import axis_names
+
+
+@op("concatenate")
+class concatenate:
+    """Join tensors along the axis `dimension`. One or more operands of any one element type. Spec: concatenate."""
+
+    @staticmethod
+    def infer(*types: Type, dimension: int) -> Type:
+        xs = tensors(types)
+        require(len(xs) > 0, "C3", "nothing to concatenate")
+        first = xs[0]
+        require(0 <= dimension < first.rank, "C4", "dimension {d} is not an axis of {x}", d=dimension, x=first)
+        for x in xs:
+            require(x.dtype is first.dtype, "C1", "{x} and {y} have different element types", x=first, y=x)
+            ok = x.rank == first.rank
+            ok = ok and all(d == dimension or same_dim(m, n) for d, (m, n) in enumerate(zip(x.shape, first.shape, strict=True)))
+            require(ok, "C2", "{x} and {y} differ beside axis {d}", x=first, y=x, d=dimension)
+        shape = [next((x.shape[d] for x in xs if isinstance(x.shape[d], int)), n) for d, n in enumerate(first.shape)]
+        along = [x.shape[dimension] for x in xs]
+        unknown = next((n for n in along if isinstance(n, Dim)), None)
+        shape[dimension] = sum(along) if unknown is None else Dim()
+        return first.with_shape(shape)
+
+    @staticmethod
+    def evaluate(*xs: np.ndarray, dimension: int) -> np.ndarray:
+        return np.concatenate(xs, axis=dimension)
+
+    @staticmethod
+    def sharding(*types: TensorType, out: TensorType, dimension: int) -> str:
+        names = axis_names(out.rank - 1 + len(types) + 1)
+        free = names[: out.rank - 1]
+        each = [free[:dimension] + at + free[dimension:] for at in names[len(free) :]]
+        return f"{','.join(each[:-1])}->{each[-1]}"
+
+    examples = [
+        ((TensorType(f32, (2, 3)), TensorType(f32, (2, 1))), {"dimension": 1}),
+        ((TensorType(i32, (2,)), TensorType(i32, (0,)), TensorType(i32, (3,))), {"dimension": 0}),
+        ((TensorType(c64, (2, 2)),), {"dimension": 0}),
+        ((TensorType(bf16, (0, 2)), TensorType(bf16, (0, 2))), {"dimension": 0}),
+    ]
+
+
+@op("pad")
+class pad:
+    """Put `interior_padding[d]` padding values between elements and `edge_padding_low/high[d]` at the ends of axis `d`.
+
+    Negative edges cut elements (or padding) off. Operands: a tensor, a rank-0 padding value. Spec: pad.
+    """
+
+    @staticmethod
+    def infer(x: Type, value: Type, *, edge_padding_low: tuple[int, ...], edge_padding_high: tuple[int, ...],
+              interior_padding: tuple[int, ...]) -> Type:  # fmt: skip
+        x, v = tensor(x), tensor(value)
+        low, high, inner = edge_padding_low, edge_padding_high, interior_padding
+        require(v.dtype is x.dtype and v.rank == 0, "C1", "the padding value of {x} is {v}, not a rank-0 tensor of its type", x=x, v=v)
+        ok = len(low) == len(high) == len(inner) == x.rank
+        require(ok, "C2", "padding {l}, {h}, {i} needs one number for each axis of {x}", l=low, h=high, i=inner, x=x)
+        require(all(i >= 0 for i in inner), "C3", "interior_padding {i} is negative", i=inner)
+        shape = [n if isinstance(n, Dim) else n + l + max(n - 1, 0) * i + h
+                 for n, l, h, i in zip(x.shape, low, high, inner, strict=True)]  # fmt: skip
+        require(all(isinstance(n, Dim) or n >= 0 for n in shape), "C4", "padding {l}, {h} cuts off more than there is in {x}",
+                l=low, h=high, x=x)  # fmt: skip
+        return x.with_shape(Dim() if isinstance(n, Dim) and (l or h or i) else n
+                            for n, l, h, i in zip(shape, low, high, inner, strict=True))  # fmt: skip
+
+    @staticmethod
+    def evaluate(x: np.ndarray, value: np.ndarray, *, edge_padding_low: tuple[int, ...], edge_padding_high: tuple[int, ...],
+                 interior_padding: tuple[int, ...]) -> np.ndarray:  # fmt: skip
+        spread = [max(n - 1, 0) * (i + 1) + min(n, 1) for n, i in zip(x.shape, interior_padding, strict=True)]
+        full = [max(l, 0) + n + max(h, 0) for n, l, h in zip(spread, edge_padding_low, edge_padding_high, strict=True)]
+        out = np.full(full, value, dtype=x.dtype)
+        places, kept = [], []
+        for n, l, h, i, m in zip(spread, edge_padding_low, edge_padding_high, interior_padding, full, strict=True):
+            places.append(slice(max(l, 0), max(l, 0) + n, i + 1))
+            kept.append(slice(max(-l, 0), m - max(-h, 0)))
+        out[tuple(places)] = x
+        return np.ascontiguousarray(out[tuple(kept)]).reshape(
+            [m - max(-l, 0) - max(-h, 0) for m, l, h in zip(full, edge_padding_low, edge_padding_high, strict=True)])  # fmt: skip
+
+    @staticmethod
+    def sharding(x: TensorType, value: TensorType, *, out: TensorType, edge_padding_low: tuple[int, ...],
+                 edge_padding_high: tuple[int, ...], interior_padding: tuple[int, ...]) -> str:  # fmt: skip
+        names = axis_names(2 * x.rank)
+        numbers = zip(edge_padding_low, edge_padding_high, interior_padding, strict=True)
+        outs = [names[x.rank + d] if any(lhi) else names[d] for d, lhi in enumerate(numbers)]
+        return f"{names[: x.rank]},->{''.join(outs)}"
+
+    examples = [
+        ((TensorType(f32, (2, 3)), TensorType(f32)),
+         {"edge_padding_low": (0, 1), "edge_padding_high": (2, 1), "interior_padding": (1, 2)}),
+        ((TensorType(i32, (5,)), TensorType(i32)),
+         {"edge_padding_low": (-1,), "edge_padding_high": (-2,), "interior_padding": (1,)}),
+        ((TensorType(i8, (0,)), TensorType(i8)), {"edge_padding_low": (2,), "edge_padding_high": (1,), "interior_padding": (3,)}),
+        ((TensorType(f32, (3,)), TensorType(f32)), {"edge_padding_low": (4,), "edge_padding_high": (-6,), "interior_padding": (0,)}),
+        ((TensorType(f32), TensorType(f32)), {"edge_padding_low": (), "edge_padding_high": (), "interior_padding": ()}),
+    ]  # fmt: skip

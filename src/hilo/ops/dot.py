@@ -1,0 +1,207 @@
+"""Contractions: dot_general and dot. Imports ir."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, Final
+
+import numpy as np
+
+from hilo.errors import Unsupported, require
+from hilo.ir.dtypes import DType, bf16, c64, dtype, f16, f32, f64, i1, i8, i32, u8
+from hilo.ir.registry import op
+from hilo.ir.types import TensorType, Type
+from hilo.ops.checks import in_range, result_is, same_dim, tensor, unique
+from hilo.ops.numeric import narrow
+from hilo.ops.shape import axis_names
+
+Algorithm = tuple[str, str, str, int, int, int, bool]
+_COMPONENTS: Final = {1: (1,), 2: (3, 4), 3: (6, 9)}  # primitive products that make sense for so many parts a side
+
+
+def _check_algorithm(a: Algorithm, precision_config: tuple[str, ...] | None) -> None:
+    require(all(p == "DEFAULT" for p in precision_config or ()), "C21", "an algorithm excludes precision_config {p}", p=precision_config)
+    require(a[3] > 0, "C22", "lhs_component_count {n} must be positive", n=a[3])
+    require(a[4] > 0, "C23", "rhs_component_count {n} must be positive", n=a[4])
+    require(a[5] > 0, "C24", "num_primitive_operations {n} must be positive", n=a[5])
+    known = all(t in ("tf32", "bf16", "f16", "f32", "f64") or t.startswith("f8") for t in a[:3])
+    if not known or a[3] != a[4] or a[5] not in _COMPONENTS.get(a[3], ()) or a[2] not in ("f32", "f64", "f16", "bf16"):
+        raise Unsupported(f"dot algorithm {a} is not known; leave it out, or use e.g. bf16 x bf16 -> f32 with 1, 1, 1")
+
+
+@op("dot_general", typed=True)
+class dot_general:
+    """Sum of products over the contracting axes, for each index of the batching axes.
+
+    Operands: lhs and rhs of one element type. Result axes: batching, then what is left of lhs, then of rhs; its element
+    type may be wider than the operands'. Booleans: `or` of `and`. Integers wrap around in the result's type. f16, bf16 and
+    narrower accumulate in f32 and round once. `algorithm`, if given: (lhs_precision_type, rhs_precision_type,
+    accumulation_type, lhs_component_count, rhs_component_count, num_primitive_operations,
+    allow_imprecise_accumulation), honoured or refused with `Unsupported`. Spec: dot_general.
+    """
+
+    attrs = {
+        "lhs_batching_dimensions": (), "rhs_batching_dimensions": (), "lhs_contracting_dimensions": (),
+        "rhs_contracting_dimensions": (), "precision_config": None, "algorithm": None,
+    }  # fmt: skip
+
+    @staticmethod
+    def infer(lhs: Type, rhs: Type, *, lhs_batching_dimensions: tuple[int, ...], rhs_batching_dimensions: tuple[int, ...],
+              lhs_contracting_dimensions: tuple[int, ...], rhs_contracting_dimensions: tuple[int, ...],
+              precision_config: tuple[str, ...] | None, algorithm: Algorithm | None, type: Type) -> Type:  # noqa: A002  # fmt: skip
+        x, y = tensor(lhs), tensor(rhs)
+        xb, yb, xc, yc = lhs_batching_dimensions, rhs_batching_dimensions, lhs_contracting_dimensions, rhs_contracting_dimensions
+        require(len(xb) == len(yb), "C1", "batching dimensions {a} and {b} differ in number", a=xb, b=yb)
+        require(len(xc) == len(yc), "C2", "contracting dimensions {a} and {b} differ in number", a=xc, b=yc)
+        require(unique([*xb, *xc]), "C3", "lhs dimensions {a}, {b} name an axis twice", a=xb, b=xc)
+        require(unique([*yb, *yc]), "C4", "rhs dimensions {a}, {b} name an axis twice", a=yb, b=yc)
+        for rule, dims, t in (("C5", xb, x), ("C6", xc, x), ("C7", yb, y), ("C8", yc, y)):
+            require(in_range(dims, t.rank), rule, "dimensions {d} are not all axes of {t}", d=dims, t=t)
+        for rule, a, b in (("C9", xb, yb), ("C10", xc, yc)):
+            ok = all(same_dim(x.shape[i], y.shape[j]) for i, j in zip(a, b, strict=True))
+            require(ok, rule, "axes {a} of {x} and {b} of {y} have different sizes", a=a, x=x, b=b, y=y)
+        require(precision_config is None or len(precision_config) in (0, 2), "C11", "precision_config {p} needs two entries",
+                p=precision_config)  # fmt: skip
+        require(x.dtype.kind == y.dtype.kind, "C13", "{x} and {y} have different element types", x=x, y=y)
+        if algorithm is not None:
+            _check_algorithm(algorithm, precision_config)
+        return result_is(type, [*(x.shape[d] for d in xb), *_free(x.shape, xb, xc), *_free(y.shape, yb, yc)], None, "C12")
+
+    @staticmethod
+    def evaluate(lhs: np.ndarray, rhs: np.ndarray, *, lhs_batching_dimensions: tuple[int, ...],
+                 rhs_batching_dimensions: tuple[int, ...], lhs_contracting_dimensions: tuple[int, ...],
+                 rhs_contracting_dimensions: tuple[int, ...], precision_config: tuple[str, ...] | None,
+                 algorithm: Algorithm | None, type: TensorType) -> np.ndarray:  # noqa: A002  # fmt: skip
+        x = _matrices(lhs, lhs_batching_dimensions, lhs_contracting_dimensions, last=True)
+        y = _matrices(rhs, rhs_batching_dimensions, rhs_contracting_dimensions, last=False)
+        if algorithm is not None and type.dtype.is_float:
+            return narrow(_by_algorithm(x, y, algorithm), type.dtype).reshape(type.shape)
+        return _product(x, y, type.dtype).reshape(type.shape)
+
+    @staticmethod
+    def sharding(lhs: TensorType, rhs: TensorType, *, out: TensorType, lhs_batching_dimensions: tuple[int, ...],
+                 rhs_batching_dimensions: tuple[int, ...], lhs_contracting_dimensions: tuple[int, ...],
+                 rhs_contracting_dimensions: tuple[int, ...], **_: Any) -> str:  # fmt: skip
+        xb, xc = lhs_batching_dimensions, lhs_contracting_dimensions
+        x = axis_names(lhs.rank)
+        y = list(axis_names(lhs.rank + rhs.rank)[lhs.rank :])
+        for i, j in zip([*xb, *xc], [*rhs_batching_dimensions, *rhs_contracting_dimensions], strict=True):
+            y[j] = x[i]
+        free = [*_free(x, xb, xc), *_free(y, rhs_batching_dimensions, rhs_contracting_dimensions)]
+        return f"{x},{''.join(y)}->{''.join([*(x[d] for d in xb), *free])}"
+
+    @staticmethod
+    def cost(lhs: TensorType, rhs: TensorType, *, out: TensorType, lhs_contracting_dimensions: tuple[int, ...],
+             **_: Any) -> tuple[int, int]:  # fmt: skip
+        flops = 2 * out.size * prod(lhs.shape[d] for d in lhs_contracting_dimensions)
+        return flops, lhs.nbytes + rhs.nbytes + out.nbytes
+
+    @staticmethod
+    def _example(a: Sequence[Any], b: Sequence[Any], dims: Sequence[Sequence[int]], out: Sequence[Any], **more: Any) -> Any:
+        names = ("lhs_batching_dimensions", "rhs_batching_dimensions", "lhs_contracting_dimensions", "rhs_contracting_dimensions")
+        numbers = dict(zip(names, map(tuple, dims), strict=True))
+        return (TensorType(*a), TensorType(*b)), {**numbers, "type": TensorType(*out), **more}
+
+    examples = [
+        _example((f32, (2, 3)), (f32, (3, 4)), ((), (), (1,), (0,)), (f32, (2, 4))),
+        _example((f32, (5, 2, 3)), (f32, (4, 3, 5)), ((0,), (2,), (2,), (1,)), (f32, (5, 2, 4))),
+        _example((bf16, (2, 3)), (bf16, (3, 4)), ((), (), (1,), (0,)), (f32, (2, 4))),
+        _example((f16, (2, 3)), (f16, (2, 3)), ((), (), (0, 1), (0, 1)), (f16, ())),
+        _example((i8, (3,)), (i8, (3, 2)), ((), (), (0,), (0,)), (i32, (2,))),
+        _example((u8, (2, 3)), (u8, (3, 2)), ((), (), (1,), (0,)), (u8, (2, 2))),
+        _example((i1, (2, 3)), (i1, (3, 2)), ((), (), (1,), (0,)), (i1, (2, 2))),
+        _example((c64, (2, 3)), (c64, (3, 2)), ((), (), (1,), (0,)), (c64, (2, 2))),
+        _example((f64, (2, 0)), (f64, (0, 3)), ((), (), (1,), (0,)), (f64, (2, 3))),
+        _example((f32, (2,)), (f32, (3,)), ((), (), (), ()), (f32, (2, 3))),
+        _example((f32, (2, 3)), (f32, (3, 4)), ((), (), (1,), (0,)), (f32, (2, 4)),
+                 algorithm=("bf16", "bf16", "f32", 3, 3, 6, False)),
+    ]  # fmt: skip
+
+
+@op("dot", typed=True)
+class dot:
+    """Product of vectors and matrices: the last axis of lhs with the first of rhs. Ranks 1 or 2; as dot_general."""
+
+    attrs = {"precision_config": None}
+
+    @staticmethod
+    def infer(lhs: Type, rhs: Type, *, precision_config: tuple[str, ...] | None, type: Type) -> Type:  # noqa: A002
+        x, y = tensor(lhs), tensor(rhs)
+        require(x.rank in (1, 2) and y.rank in (1, 2), "", "dot takes vectors and matrices, not {x} and {y}", x=x, y=y)
+        require(x.dtype is y.dtype, "", "{x} and {y} have different element types", x=x, y=y)
+        require(same_dim(x.shape[-1], y.shape[0]), "", "the last axis of {x} and the first of {y} differ in size", x=x, y=y)
+        return result_is(type, [*x.shape[:-1], *y.shape[1:]], None, "")
+
+    @staticmethod
+    def evaluate(lhs: np.ndarray, rhs: np.ndarray, *, precision_config: tuple[str, ...] | None,
+                 type: TensorType) -> np.ndarray:  # noqa: A002  # fmt: skip
+        x, y = _matrices(lhs, (), (lhs.ndim - 1,), last=True), _matrices(rhs, (), (0,), last=False)
+        return _product(x, y, type.dtype).reshape(type.shape)
+
+    @staticmethod
+    def sharding(lhs: TensorType, rhs: TensorType, *, out: TensorType, **_: Any) -> str:
+        x, y = "ik"[-lhs.rank :], "kj"[: rhs.rank]
+        return f"{x},{y}->{x[:-1]}{y[1:]}"
+
+    @staticmethod
+    def cost(lhs: TensorType, rhs: TensorType, *, out: TensorType, **_: Any) -> tuple[int, int]:
+        return 2 * out.size * lhs.shape[-1], lhs.nbytes + rhs.nbytes + out.nbytes
+
+    examples = [
+        ((TensorType(f32, (2, 3)), TensorType(f32, (3, 4))), {"type": TensorType(f32, (2, 4))}),
+        ((TensorType(i32, (3,)), TensorType(i32, (3,))), {"type": TensorType(i32)}),
+        ((TensorType(f32, (3,)), TensorType(f32, (3, 0))), {"type": TensorType(f32, (0,))}),
+    ]
+
+
+def _free(axes: Sequence[Any], *used: Sequence[int]) -> list[Any]:
+    """`axes` without the ones at the used positions."""
+    return [a for d, a in enumerate(axes) if not any(d in dims for dims in used)]
+
+
+def _matrices(x: np.ndarray, batch: tuple[int, ...], contract: tuple[int, ...], *, last: bool) -> np.ndarray:
+    """`x` as [batch, free, contracted] (`last`) or [batch, contracted, free]."""
+    free = _free(range(x.ndim), batch, contract)
+    b, c, f = (prod(x.shape[d] for d in dims) for dims in (batch, contract, free))
+    order = [*batch, *free, *contract] if last else [*batch, *contract, *free]
+    return np.transpose(x, order).reshape((b, f, c) if last else (b, c, f))
+
+
+def _product(x: np.ndarray, y: np.ndarray, out: DType) -> np.ndarray:
+    """Batched matrix product, accumulated in a wider type and rounded once; exact (wrapping) for integers."""
+    if out.kind in "iub":
+        if out.kind == "b":
+            return np.matmul(x.astype(np.bool_), y.astype(np.bool_))
+        wide = np.uint64 if out.kind == "u" else np.int64  # arithmetic modulo 2^64 wraps to any narrower type
+        return np.matmul(x.astype(wide), y.astype(wide)).astype(out.np)
+    wide = np.complex128 if out.is_complex else np.float64
+    return narrow(np.matmul(x.astype(wide), y.astype(wide)), out)
+
+
+def _by_algorithm(x: np.ndarray, y: np.ndarray, a: Algorithm) -> np.ndarray:
+    """The product of operands cut into components of a narrower precision, most significant products first."""
+    xs, ys = _components(x, a[0], a[3]), _components(y, a[1], a[4])
+    pairs = sorted(((i, j) for i in range(a[3]) for j in range(a[4])), key=sum)[: a[5]]
+    total = np.zeros((x.shape[0], x.shape[1], y.shape[2]))
+    for i, j in reversed(pairs):
+        total = total + np.matmul(xs[i], ys[j])
+    return total if a[2] == "f64" else narrow(total, dtype(a[2])).astype(np.float64)
+
+
+def _components(x: np.ndarray, precision: str, count: int) -> list[np.ndarray]:
+    """`x` as a sum of `count` values of the named precision, each in f64."""
+    rest = x.astype(np.float64)
+    out = []
+    for _ in range(count):
+        part = _tf32(rest) if precision == "tf32" else narrow(rest, dtype(precision)).astype(np.float64)
+        out.append(part)
+        rest = np.where(np.isfinite(part), rest - part, 0.0)
+    return out
+
+
+def _tf32(x: np.ndarray) -> np.ndarray:
+    """Round to the 10-bit fraction of TensorFloat-32 (ties to even)."""
+    bits = x.astype(np.float32).view(np.uint32).astype(np.uint64)
+    kept = ((bits + 0xFFF + ((bits >> np.uint64(13)) & np.uint64(1))) & ~np.uint64(0x1FFF)).astype(np.uint32)
+    return np.where(np.isnan(x), x, kept.view(np.float32).astype(np.float64))

@@ -1,0 +1,175 @@
+"""Reductions with any region, and map. Imports ir."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hilo.errors import require
+from hilo.ir.dtypes import DType, bf16, c64, f16, f32, f64, i1, i8, i32
+from hilo.ir.module import Function, region
+from hilo.ir.op import OpDef
+from hilo.ir.registry import op
+from hilo.ir.types import TensorType, Type
+from hilo.ops.checks import gives, in_range, promotable, same_shape, scalars, takes, tensors, unique
+from hilo.ops.control import one_or_results, one_or_tuple
+from hilo.ops.elementwise_arith import add, maximum
+from hilo.ops.numeric import narrow
+from hilo.ops.regions import apply, sole_op
+from hilo.ops.shape import axis_names
+
+
+def _elements(types: Sequence[Type], body: Function) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...], int]:
+    """Inputs, init values and their number N; body's results say how many there are."""
+    ts = tensors(types)
+    n = len(body.results)
+    require(0 < n and 2 * n <= len(ts), "C3", "body returns {n} values for {m} operands", n=n, m=len(ts))
+    return ts[:n], ts[n : 2 * n], n
+
+
+def body_of(kind: OpDef, dtype: DType) -> Function:
+    """The region that combines two rank-0 values of `dtype` by one op."""
+    return region(scalars((dtype, dtype)), lambda a, b: kind(a, b))
+
+
+@op("reduce")
+class reduce:
+    """Combine the elements along `dimensions` with `body`, starting from the init values.
+
+    Operands: N inputs of one shape, N rank-0 init values, then what the body captures. `body` takes N accumulated and N
+    new elements (and the captures) and gives N. Each init value enters exactly once per result element. Elements combine
+    in row-major order; where they are grouped is open, so the body should be associative. Sums of f16, bf16 and narrower
+    accumulate in f32 and round once. Spec: reduce.
+    """
+
+    @staticmethod
+    def infer(*types: Type, dimensions: tuple[int, ...], body: Function) -> Type:
+        xs, inits, n = _elements(types, body)
+        first = xs[0]
+        require(all(same_shape(x.shape, first.shape) for x in xs), "C1", "inputs have several shapes: {xs}", xs=xs)
+        for x, init in zip(xs, inits, strict=True):
+            require(init.dtype is x.dtype, "C2", "the init value {i} of {x} has another element type", i=init, x=x)
+            require(init.rank == 0, "I2", "the init value {i} of {x} must have rank 0", i=init, x=x)
+        require(in_range(dimensions, first.rank), "C4", "dimensions {d} are not all axes of {x}", d=dimensions, x=first)
+        require(unique(dimensions), "C5", "dimensions {d} name an axis twice", d=dimensions)
+        accumulated = tensors(body.result_types)
+        takes(body, [*accumulated, *accumulated, *types[2 * n :]], "C6", "body")
+        for x, e in zip(xs, accumulated, strict=True):
+            ok = e.rank == 0 and promotable(x.dtype, e.dtype)
+            require(ok, "C6", "body returns {e}, to which elements of {x} cannot be promoted", e=e, x=x)
+        shape = [m for d, m in enumerate(first.shape) if d not in dimensions]
+        return one_or_results([TensorType(e.dtype, shape) for e in accumulated])
+
+    @staticmethod
+    def evaluate(*arrays: np.ndarray, dimensions: tuple[int, ...], body: Function) -> Any:
+        n = len(body.results)
+        dtypes = [r.dtype for r in body.results]
+        xs = [x.astype(t.np, copy=False) for x, t in zip(arrays[:n], dtypes, strict=True)]
+        inits = [x.astype(t.np, copy=False) for x, t in zip(arrays[n : 2 * n], dtypes, strict=True)]
+        captured = arrays[2 * n :]
+        shape = tuple(m for d, m in enumerate(xs[0].shape) if d not in dimensions)
+        if sole_op(body, len(captured)) == "add" and dtypes[0].kind in "fciu" and dtypes[0].bits >= 8:
+            return _sum(xs[0], inits[0], dimensions, dtypes[0])
+        order = [*sorted(dimensions), *(d for d in range(xs[0].ndim) if d not in dimensions)]
+        terms = int(np.prod([xs[0].shape[d] for d in dimensions], dtype=np.int64))
+        xs = [np.transpose(x, order).reshape(terms, *shape) for x in xs]
+        start = [np.broadcast_to(i, shape) for i in inits]
+        if terms == 0 or 0 in shape:
+            return one_or_tuple([x.copy() for x in start])
+        while len(xs[0]) > 1:  # neighbours combine, so that the order stays and sums are pairwise
+            k = len(xs[0]) // 2
+            pairs = [*(x[0 : 2 * k : 2] for x in xs), *(x[1 : 2 * k : 2] for x in xs)]
+            halves = apply(body, pairs, captured, (k, *shape))
+            xs = [np.concatenate([h, x[2 * k :]]) for h, x in zip(halves, xs, strict=True)]
+        return one_or_tuple(apply(body, [*start, *(x[0] for x in xs)], captured, shape))
+
+    @staticmethod
+    def sharding(*types: TensorType, out: Type, dimensions: tuple[int, ...], body: Function) -> str:
+        n = len(body.results)
+        names = axis_names(types[0].rank)
+        kept = "".join(c for d, c in enumerate(names) if d not in dimensions)
+        return f"{','.join([names] * n + [''] * (len(types) - n))}->{','.join([kept] * n)}"
+
+    @staticmethod
+    def cost(*types: TensorType, out: Type, dimensions: tuple[int, ...], body: Function) -> tuple[int, int]:
+        n = len(body.results)
+        work = max(len(body.ops) - len(body.params), 1)
+        return types[0].size * work, sum(t.nbytes for t in types[:n])
+
+    examples = [
+        ((TensorType(f32, (3, 4)), TensorType(f32)), {"dimensions": (1,), "body": body_of(add, f32)}),
+        ((TensorType(bf16, (5, 2)), TensorType(bf16)), {"dimensions": (0,), "body": body_of(add, bf16)}),
+        ((TensorType(f16, (2, 3, 2)), TensorType(f16)), {"dimensions": (0, 2), "body": body_of(add, f16)}),
+        ((TensorType(c64, (7,)), TensorType(c64)), {"dimensions": (0,), "body": body_of(add, c64)}),
+        ((TensorType(f64, (2, 3)), TensorType(f64)), {"dimensions": (), "body": body_of(add, f64)}),
+        ((TensorType(i8, (40,)), TensorType(i8)), {"dimensions": (0,), "body": body_of(add, i8)}),
+        ((TensorType(i1, (2, 3)), TensorType(i1)), {"dimensions": (1,), "body": body_of(add, i1)}),
+        ((TensorType(f32, (3, 0)), TensorType(f32)), {"dimensions": (1,), "body": body_of(maximum, f32)}),
+        ((TensorType(i32, (3, 5)), TensorType(i32)), {"dimensions": (1, 0), "body": body_of(maximum, i32)}),
+        ((TensorType(f32, (3, 5)), TensorType(i32, (3, 5)), TensorType(f32), TensorType(i32)), {
+            "dimensions": (1,),
+            "body": region(scalars((f32, i32, f32, i32)), lambda a, i, b, j: (maximum(a, b), add(i, j))),
+        }),
+        ((TensorType(f32, (3,)), TensorType(f32), TensorType(f32)), {  # the last operand is captured
+            "dimensions": (0,), "body": region(scalars((f32, f32, f32)), lambda a, b, c: add(a, maximum(b, c))),
+        }),
+    ]  # fmt: skip
+
+
+def _sum(x: np.ndarray, init: np.ndarray, dimensions: tuple[int, ...], dtype: DType) -> np.ndarray:
+    if dtype.is_int:
+        return np.add(np.sum(x, axis=dimensions, dtype=dtype.np), init, dtype=dtype.np)
+    wide = np.complex128 if dtype.is_complex else np.float64
+    total = np.sum(x.astype(wide), axis=dimensions, initial=-0.0) + init.astype(wide)
+    return narrow(total, dtype)
+
+
+def _mapped(ranks: Sequence[int], body: Function) -> int:
+    """How many of map's operands are inputs: those after them are captured, with parameters of their own rank."""
+    if not ranks or ranks[0] == 0:
+        return len(ranks)
+    n = 0
+    while n < min(len(ranks), len(body.params)) and ranks[n] and not tensors([body.params[n].type])[0].rank:
+        n += 1
+    return n
+
+
+@op("map")
+class map_:
+    """Apply `body`, a region of rank-0 values, to the elements of N tensors of one shape.
+
+    Operands: the inputs, then what the region captures. `dimensions` must list all axes in order. Spec: map.
+    """
+
+    @staticmethod
+    def infer(*types: Type, dimensions: tuple[int, ...], body: Function) -> Type:
+        n = _mapped([t.rank if isinstance(t, TensorType) else -1 for t in types], body)
+        require(n > 0, "C2", "map needs an input")
+        xs = tensors(types[:n])
+        require(all(same_shape(x.shape, xs[0].shape) for x in xs), "C1", "inputs have several shapes: {xs}", xs=xs)
+        ok = dimensions == tuple(range(xs[0].rank))
+        require(ok, "C3", "dimensions {d} must list all axes of {x} in order", d=dimensions, x=xs[0])
+        takes(body, [*scalars(x.dtype for x in xs), *types[n:]], "C4", "body")
+        require(len(body.results) == 1, "C4", "body returns {n} values instead of one", n=len(body.results))
+        result = tensors(body.result_types)[0]
+        require(result.rank == 0, "C4", "body returns {r}, not a rank-0 tensor", r=result)
+        return result.with_shape(xs[0].shape)
+
+    @staticmethod
+    def evaluate(*arrays: np.ndarray, dimensions: tuple[int, ...], body: Function) -> np.ndarray:
+        n = _mapped([a.ndim for a in arrays], body)
+        return apply(body, arrays[:n], arrays[n:], arrays[0].shape)[0]
+
+    @staticmethod
+    def sharding(*types: TensorType, out: TensorType, dimensions: tuple[int, ...], body: Function) -> str:
+        n = _mapped([t.rank for t in types], body)
+        names = axis_names(out.rank)
+        return f"{','.join([names] * n + [''] * (len(types) - n))}->{names}"
+
+    examples = [
+        ((TensorType(f32, (3, 4)), TensorType(f32, (3, 4))), {"dimensions": (0, 1), "body": body_of(add, f32)}),
+        ((TensorType(i32), TensorType(i32)), {"dimensions": (), "body": body_of(add, i32)}),
+        ((TensorType(i32, (0,)), TensorType(i32, (0,))), {"dimensions": (0,), "body": body_of(maximum, i32)}),
+    ]
