@@ -1,4 +1,4 @@
-"""Running compiled programs: executables, threads, memory, and the cache of compiled code. Imports errors and ir.dtypes.
+"""Running compiled programs: executables, threads, memory, and the cache of compiled code. Imports errors and ir.
 
 The native part (`_native`, sources in native/) is told here what this process may use.
 """

@@ -51,7 +51,8 @@ def _as_array(value: Any, where: str, expected: str) -> np.ndarray:
     if isinstance(value, (np.generic, *_SCALARS)):
         return np.asarray(value)
     if value is None or isinstance(value, (list, tuple, str, dict, set)):
-        how = f"numpy.asarray(value, dtype) with the dtype of {expected}" if isinstance(value, (list, tuple)) else "an array"
+        numbers = isinstance(value, (list, tuple))
+        how = f"numpy.asarray(value, dtype) with the dtype of {expected}" if numbers else "an array"
         raise Error(f"{where}: expected {expected}, got a {type(value).__name__}: pass {how}")
     try:
         array = _from_protocols(value)
@@ -69,7 +70,8 @@ def _from_protocols(value: Any) -> np.ndarray | None:
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         device = value.__dlpack_device__()
         if int(device[0]) not in _CPU_DEVICES:
-            raise Error(f"the {type(value).__name__} is not in host memory (DLPack device {tuple(map(int, device))}): copy it there")
+            where = tuple(map(int, device))
+            raise Error(f"the {type(value).__name__} is not in host memory (DLPack device {where}): copy it there")
         try:
             return np.from_dlpack(value)
         except (TypeError, RuntimeError, BufferError, ValueError):

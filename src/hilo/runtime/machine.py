@@ -42,8 +42,8 @@ def _affinity() -> set[int]:
 
 def _physical_cores(root: str) -> int:
     """Distinct cores among the allowed processors; a processor whose siblings are unknown counts as a core."""
-    cores = {_read(Path(root, f"sys/devices/system/cpu/cpu{c}/topology/thread_siblings_list")) or str(c) for c in _affinity()}
-    return len(cores)
+    cpus = Path(root, "sys/devices/system/cpu")
+    return len({_read(cpus / f"cpu{c}/topology/thread_siblings_list") or str(c) for c in _affinity()})
 
 
 def _cpu_quotas(root: str) -> Iterator[tuple[int, int]]:

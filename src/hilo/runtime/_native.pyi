@@ -1,0 +1,67 @@
+"""The native part of the runtime (sources in native/)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+Spec = tuple[np.dtype, Sequence[int]]
+
+@final
+class Program:
+    """Compiled code at the address `entry` (ABI: docs/architecture.md), callable: `program(*arrays) -> list of arrays`.
+
+    arguments, results  (numpy dtype, shape) of each
+    name                used in messages
+    arena_size          bytes of temporaries that each call gets
+    constants           dense arrays behind `ctx.constants`, kept alive
+    threads             threads that a call may use (at least 1)
+    host_calls          (function, operand specs, result specs) of what `ctx.host_call` can call, by index: the
+                        function gets new arrays and returns an array or a sequence of arrays
+    aliases             (result, argument) pairs of equal size: the result may be written over the argument. That is
+                        done where nobody else can see the argument: the call holds its only reference
+    release_gil         whether other Python threads may run during a call (worth it from some microseconds on)
+    errors              {error code of the entry function: message}
+    keep                any object that must live as long as the code
+
+    A call raises `hilo.errors.Error` for a wrong number of arguments, a wrong dtype or shape (nothing is ever cast),
+    and if the code returns an error; `MemoryError` if there is no memory; and whatever a host call raises. Dense,
+    aligned numpy arrays are used in place. May be called from several threads at once.
+    """
+
+    name: str
+    arena_size: int
+    threads: int
+    keep: Any
+    def __new__(
+        cls,
+        entry: int,
+        arguments: Sequence[Spec],
+        results: Sequence[Spec],
+        *,
+        name: str = ...,
+        arena_size: int = ...,
+        constants: Sequence[np.ndarray] = ...,
+        threads: int = ...,
+        host_calls: Sequence[tuple[Callable[..., Any], Sequence[Spec], Sequence[Spec]]] = ...,
+        aliases: Sequence[tuple[int, int]] = ...,
+        release_gil: bool = ...,
+        errors: Mapping[int, str] | None = ...,
+        keep: Any = ...,
+    ) -> Program: ...
+    def __call__(self, *arrays: Any) -> list[np.ndarray]: ...
+
+def empty(dtype: Any, shape: Sequence[int]) -> np.ndarray:
+    """An array over pooled memory: 64-byte aligned, contents arbitrary."""
+
+def set_cores(n: int) -> None:
+    """With more threads at work than `n` nobody spins."""
+
+def set_memory_limit(nbytes: int) -> None:
+    """Bounds the memory kept for reuse, and releases what is over it."""
+
+def memory_stats() -> dict[str, int]:
+    """The memory pool: bytes `in_use`, `kept`, `limit`; allocations that were `hits` and `misses`."""
+
+def workers() -> int:
+    """Number of worker threads alive."""

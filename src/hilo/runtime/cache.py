@@ -1,0 +1,267 @@
+"""The cache of compiled code on disk: content-addressed, safe with several processes, and never a reason to fail.
+
+    key = Key.of(llvm_text, cpu=..., features=..., llvm=..., options=...)
+    data = cache.get(key)
+    if data is None:
+        data = compile(...)
+        cache.put(key, data)
+
+An entry is one file, named by the hash of the text and the hash of its circumstances, so that a miss can be explained
+by looking at the text's other entries. Whatever is wrong with the directory or a file makes a miss, not an error.
+Imports nothing of hilo.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+FORMAT = 1  # raise it when the meaning of entries changes
+_MAGIC = b"hilo cache\n"
+_SUFFIX = ".entry"
+_TEMPORARY = ".tmp"
+_STALE = 3600  # seconds after which a temporary file is a leftover of a process that died
+_EVICTED_KEPT = 4096  # names of evicted entries that are remembered, to explain misses
+
+
+@dataclass(frozen=True)
+class Key:
+    """What compiled code depends on: a text, and named circumstances (CPU, features, LLVM version, options)."""
+
+    text_hash: str
+    circumstances: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(cls, text: str | bytes, **circumstances: str) -> Key:
+        data = text.encode() if isinstance(text, str) else text
+        return cls(hashlib.sha256(data).hexdigest(), tuple(sorted(circumstances.items())))
+
+    @property
+    def name(self) -> str:
+        """The entry's file name."""
+        around = hashlib.sha256(json.dumps([FORMAT, self.circumstances]).encode()).hexdigest()
+        return f"{self.text_hash[:40]}-{around[:24]}{_SUFFIX}"
+
+
+def default_directory() -> Path | None:
+    """`$XDG_CACHE_HOME/hilo`, else `~/.cache/hilo`; None for a user without a home."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(base):
+        return Path(base, "hilo")
+    with contextlib.suppress(RuntimeError):
+        return Path.home() / ".cache" / "hilo"
+    return None
+
+
+class Cache:
+    """Compiled code in `directory` ("": the default one), at most `limit` bytes of it; what was not used for
+    longest goes first.
+
+    `enabled=False`: every `get` is a miss and `put` does nothing. `explain=True` says on stderr why a `get` missed.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str] = "",
+        *,
+        enabled: bool = True,
+        explain: bool = False,
+        limit: int = 1 << 30,
+    ) -> None:
+        self.limit = limit
+        self._explain = explain
+        self._off = "" if enabled else "it is switched off"
+        self._lock = threading.Lock()
+        self._size: int | None = None  # bytes on disk, once counted
+        self._warned = False
+        root = Path(directory).expanduser() if directory else default_directory()
+        if enabled and root is None:
+            self._off = "there is no home directory; set HILO_CACHE_DIR"
+        self.directory = (root or Path()) / f"v{FORMAT}"
+        if not self._off:
+            self._off = self._why_unusable()
+            if self._off:
+                self._warn(self._off)
+
+    def get(self, key: Key) -> bytes | None:
+        """The data put for `key`, or None."""
+        if self._off:
+            return self._miss(key, self._off)
+        path = self.directory / key.name
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            return self._miss(key, self._why_missing(key) if self._explain else "")
+        except OSError as error:
+            return self._miss(key, f"it cannot be read: {error}")
+        data = _unpack(raw, key)
+        if data is None:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return self._miss(key, "the entry was damaged and is dropped")
+        with contextlib.suppress(OSError):
+            os.utime(path)  # used now
+        return data
+
+    def put(self, key: Key, data: bytes) -> None:
+        """Keep `data` for `key`. Another process may do the same at the same time: one of both wins, whole."""
+        if self._off:
+            return
+        raw = _pack(data, key)
+        if len(raw) > self.limit:
+            return
+        try:
+            self._write(key.name, raw)
+        except OSError as error:
+            self._warn(f"cannot write to {self.directory}: {error.strerror or error}")
+            return
+        with self._lock:
+            if self._size is not None:
+                self._size += len(raw)
+            if self._size is None or self._size > self.limit:
+                self._size = self._prune(key.name)
+
+    def _write(self, name: str, raw: bytes) -> None:
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(suffix=_TEMPORARY, prefix=name[:16], dir=self.directory)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(raw)
+            os.replace(temporary, self.directory / name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    def _entries(self) -> Iterator[tuple[float, int, str]]:
+        """(time of last use, size, name) of each entry; leftovers of dead processes are removed on the way."""
+        with os.scandir(self.directory) as files:
+            for file in files:
+                with contextlib.suppress(OSError):
+                    status = file.stat()
+                    if file.name.endswith(_SUFFIX):
+                        yield status.st_mtime, status.st_size, file.name
+                    elif file.name.endswith(_TEMPORARY) and time.time() - status.st_mtime > _STALE:
+                        os.unlink(file.path)
+
+    def _prune(self, newest: str) -> int:
+        """Bring the directory below the limit, sparing `newest`; returns the bytes that are left."""
+        try:
+            entries = sorted(self._entries())
+        except OSError:
+            return 0
+        total = sum(size for _, size, _ in entries)
+        if total <= self.limit:
+            return total
+        evicted = []
+        for _, size, name in entries:
+            if total <= self.limit * 9 // 10:  # some room, so that not every put has to prune
+                break
+            if name == newest:
+                continue
+            with contextlib.suppress(FileNotFoundError, PermissionError):
+                os.unlink(self.directory / name)
+                evicted.append(name)
+            total -= size
+        names = (self._evicted() + evicted)[-_EVICTED_KEPT:]
+        with contextlib.suppress(OSError):
+            self._write("evicted", "\n".join(names).encode())
+        return total
+
+    def _evicted(self) -> list[str]:
+        try:
+            return (self.directory / "evicted").read_text().split()
+        except (OSError, UnicodeDecodeError):
+            return []
+
+    def _why_unusable(self) -> str:
+        """Why code from the directory must not be run, or "". A directory that is not there yet is fine."""
+        try:
+            status = self.directory.stat()
+        except FileNotFoundError:
+            return ""
+        except OSError as error:
+            return f"{self.directory}: {error.strerror or error}"
+        if hasattr(os, "getuid") and status.st_uid not in (os.getuid(), 0):
+            return f"{self.directory} belongs to another user"
+        if os.name == "posix" and status.st_mode & 0o002:
+            return f"anybody may write to {self.directory}"
+        return ""
+
+    def _why_missing(self, key: Key) -> str:
+        if key.name in self._evicted():
+            return "the entry was evicted to make room"
+        given = dict(key.circumstances)
+        best: list[str] | None = None
+        for path in sorted(self.directory.glob(f"{key.text_hash[:40]}-*{_SUFFIX}")):
+            other = _circumstances(path)
+            names = sorted(given.keys() | other.keys())
+            differences = [f"other {n}: {_difference(other.get(n, ''), given.get(n, ''))}" for n in names
+                           if other.get(n) != given.get(n)]  # fmt: skip
+            if best is None or len(differences) < len(best):
+                best = differences
+        return "; ".join(best) if best else "new text"
+
+    def _miss(self, key: Key, why: str) -> None:
+        if self._explain:
+            print(f"hilo cache: miss {key.text_hash[:12]}: {why}", file=sys.stderr)
+
+    def _warn(self, why: str) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(f"hilo works without its cache of compiled code: {why}", RuntimeWarning, stacklevel=3)
+
+
+def _pack(data: bytes, key: Key) -> bytes:
+    header = {"circumstances": dict(key.circumstances), "text": key.text_hash, "size": len(data),
+              "sha256": hashlib.sha256(data).hexdigest()}  # fmt: skip
+    return _MAGIC + json.dumps(header).encode() + b"\n" + data
+
+
+def _unpack(raw: bytes, key: Key) -> bytes | None:
+    """The data of an entry's file, or None if it is damaged or not that of `key`."""
+    header, data = _split(raw)
+    whole = header.get("size") == len(data) and header.get("sha256") == hashlib.sha256(data).hexdigest()
+    same = header.get("text") == key.text_hash and header.get("circumstances") == dict(key.circumstances)
+    return data if whole and same else None
+
+
+def _split(raw: bytes) -> tuple[dict, bytes]:
+    """Header and data; an empty header if there is none."""
+    if not raw.startswith(_MAGIC):
+        return {}, b""
+    line, _, data = raw[len(_MAGIC) :].partition(b"\n")
+    try:
+        header = json.loads(line)
+    except ValueError:
+        return {}, b""
+    return (header, data) if isinstance(header, dict) else ({}, b"")
+
+
+def _circumstances(path: Path) -> dict[str, str]:
+    try:
+        with path.open("rb") as file:
+            header, _ = _split(file.readline() + file.readline())
+    except OSError:
+        return {}
+    found = header.get("circumstances")
+    return found if isinstance(found, dict) else {}
+
+
+def _difference(before: str, now: str) -> str:
+    """What changed from one list of features (or any text) to another, in few words."""
+    if "," in before or "," in now:
+        old, new = set(before.split(",")), set(now.split(","))
+        more, less = ",".join(sorted(new - old)), ",".join(sorted(old - new))
+        return f"now also {more or 'nothing'}, no longer {less or 'nothing'}"
+    return f"was {before[:60] or 'unset'}, is {now[:60] or 'unset'}"

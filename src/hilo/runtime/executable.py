@@ -1,0 +1,74 @@
+"""Executables: what `hilo.compile` returns. Imports errors and ir.types; the pipeline puts the pieces together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hilo.ir.types import Type
+from hilo.runtime import _native
+
+
+class Executable:
+    """A compiled program. Call it with arrays, get a list of numpy arrays.
+
+    Arguments may be numpy arrays, anything with DLPack, the array interface or the buffer protocol, or a Python number
+    whose numpy type is the expected one. Dtype and shape must be exactly those of `arg_types`; nothing is cast. Dense
+    arrays are used in place, others are copied. May be called from several threads at once.
+
+    name          of the entry function
+    arg_types     types of the arguments
+    result_types  types of the results
+    """
+
+    __slots__ = ("__weakref__", "_call", "_keep", "_memory", "_program", "_texts", "arg_types", "cost", "name",
+                 "result_types")  # fmt: skip
+
+    def __init__(
+        self,
+        program: _native.Program,
+        *,
+        name: str,
+        arg_types: Sequence[Type],
+        result_types: Sequence[Type],
+        memory: Any = None,
+        texts: Callable[[str], str] | None = None,
+        cost: Any = None,
+        keep: tuple[object, ...] = (),
+    ) -> None:
+        """`texts(phase)` gives the program's text after a phase, `memory` is the plan's report, `cost` the estimate
+        that planning used (None: unknown), `keep` what must live as long as the code."""
+        self._program = self._call = program
+        self.name = name
+        self.arg_types = tuple(arg_types)
+        self.result_types = tuple(result_types)
+        self.cost = cost
+        self._memory = memory
+        self._texts = texts
+        self._keep = keep
+
+    def __call__(self, *arrays: Any) -> list[np.ndarray]:
+        """Run the program. Raises `Error` for wrong arguments and for errors that the program reports."""
+        return self._call(*arrays)
+
+    @property
+    def num_threads(self) -> int:
+        """Threads that a call may use."""
+        return self._program.threads
+
+    def text(self, phase: str = "") -> str:
+        """The program as text after `phase` (the pipeline's names, e.g. "import", "fuse", "loop", "llvm"). `Error` for
+        a phase that there is not."""
+        return self._texts(phase) if self._texts is not None else ""
+
+    def memory(self) -> Any:
+        """What a call needs: bytes of arguments, results, constants, temporaries, the peak, the largest buffers
+        (`hilo.plan.report.MemoryReport`)."""
+        return self._memory
+
+    def __repr__(self) -> str:
+        arguments = ", ".join(map(repr, self.arg_types))
+        results = ", ".join(map(repr, self.result_types))
+        return f"<Executable {self.name}({arguments}) -> ({results})>"
