@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hilo.ops import (  # noqa: F401
+    calls,
     chlo,
     chlo_broadcast,
     compare,
@@ -11,9 +12,15 @@ from hilo.ops import (  # noqa: F401
     constant,
     control,
     convert,
+    dot,
     elementwise_arith,
     elementwise_bits,
     elementwise_math,
+    gather,
+    random,
+    reduce,
+    scatter,
     shape,
     slicing,
+    tuples,
 )

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hilo.errors import require
 from hilo.ir.dtypes import bf16, c64, f32, i8, i32
 from hilo.ir.registry import op
 from hilo.ir.types import Dim, TensorType, Type
+from hilo.loop.builder import Builder
+from hilo.loop.element import Elem
+from hilo.loop.index import Index, in_range
 from hilo.ops.checks import same_dim, tensor, tensors
+from hilo.ops.elements import Indices, Operand, all_in_range, choose, either
 from hilo.ops.shape import axis_names
 
 
@@ -36,6 +42,20 @@ class concatenate:
     @staticmethod
     def evaluate(*xs: np.ndarray, dimension: int) -> np.ndarray:
         return np.concatenate(xs, axis=dimension)
+
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, *xs: Operand, dimension: int) -> Elem:
+        ix = index[dimension]
+        value: Elem | None = None
+        end = out.shape[dimension]
+        for x in reversed(xs):  # the last operand that may be meant is read for all indices, the others choose
+            begin = end - x.type.shape[dimension]
+            if (begin < end and ix.hi >= begin and ix.lo < end) or (value is None and begin == 0):
+                mine = x([*index[:dimension], ix - begin, *index[dimension + 1 :]])
+                value = mine if value is None else either(b, in_range(b, ix, begin, end), mine, value)
+            end = begin
+        assert value is not None
+        return value
 
     @staticmethod
     def sharding(*types: TensorType, out: TensorType, dimension: int) -> str:
@@ -88,6 +108,19 @@ class pad:
         out[tuple(places)] = x
         return np.ascontiguousarray(out[tuple(kept)]).reshape(
             [m - max(-l, 0) - max(-h, 0) for m, l, h in zip(full, edge_padding_low, edge_padding_high, strict=True)])  # fmt: skip
+
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, x: Operand, value: Operand, *, edge_padding_low: tuple[int, ...],
+                interior_padding: tuple[int, ...], **_: Any) -> Elem:  # fmt: skip
+        at: list[Index] = []
+        tests: list[tuple[Index, int, int]] = []
+        for ix, l, i, n in zip(index, edge_padding_low, interior_padding, x.type.shape, strict=True):
+            place = ix - l
+            if i:
+                tests.append((place % (i + 1), 0, 1))
+            at.append(place // (i + 1))
+            tests.append((at[-1], 0, n))
+        return choose(b, all_in_range(b, tests), lambda: x(at), lambda: value(()))
 
     @staticmethod
     def sharding(x: TensorType, value: TensorType, *, out: TensorType, edge_padding_low: tuple[int, ...],

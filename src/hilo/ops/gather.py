@@ -11,7 +11,12 @@ from hilo.errors import require
 from hilo.ir.dtypes import bf16, f32, i1, i8, i32, i64, u8, u64
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
+from hilo.loop.builder import Builder
+from hilo.loop.element import Elem
+from hilo.loop.index import ZERO, Index, constant
 from hilo.ops.checks import ascending, in_range, same_dim, tensor, unique
+from hilo.ops.elements import Indices, Operand, start
+from hilo.ops.shape import axis_names
 
 FAR = 1 << 61  # beyond every tensor; positions are cut to +-FAR so that adding offsets cannot overflow
 
@@ -81,7 +86,7 @@ class gather:
         require(unique([*start_index_map, *operand_batching_dims]), "C18", "start_index_map {m} and batching dims {b} name an axis twice",
                 m=start_index_map, b=operand_batching_dims)  # fmt: skip
         require(in_range(start_index_map, x.rank), "C19", "start_index_map {m} does not name axes of {x}", m=start_index_map, x=x)
-        ok = all(0 <= m and (not isinstance(n, int) or m <= n) for m, n in zip(slice_sizes, x.shape, strict=True))
+        ok = all(m >= 0 and (not isinstance(n, int) or m <= n) for m, n in zip(slice_sizes, x.shape, strict=True))
         require(ok, "C21", "slice_sizes {s} do not fit {x}", s=slice_sizes, x=x)
         batch = iter([n for d, n in enumerate(s.shape) if d != index_vector_dim])
         sizes = iter([n for d, n in enumerate(slice_sizes) if d not in dropped])
@@ -109,6 +114,45 @@ class gather:
         if not at:
             return np.transpose(np.broadcast_to(operand, result), order).copy()
         return np.transpose(np.broadcast_to(operand[tuple(np.broadcast_arrays(*at))], result), order).copy()
+
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, operand: Operand, start_indices: Operand, *,
+                offset_dims: tuple[int, ...], collapsed_slice_dims: tuple[int, ...], operand_batching_dims: tuple[int, ...],
+                start_indices_batching_dims: tuple[int, ...], start_index_map: tuple[int, ...], index_vector_dim: int,
+                slice_sizes: tuple[int, ...], **_: Any) -> Elem:  # fmt: skip
+        batch = [ix for d, ix in enumerate(index) if d not in offset_dims]
+        offset = iter([index[d] for d in offset_dims])
+        at: list[Index] = []
+        for d, (m, n) in enumerate(zip(slice_sizes, operand.type.shape, strict=True)):
+            if d in operand_batching_dims:
+                s = start_indices_batching_dims[operand_batching_dims.index(d)]
+                at.append(batch[batch_position(s, index_vector_dim)])
+                continue
+            first = ZERO
+            if d in start_index_map and n > m:
+                where = list(batch)
+                if index_vector_dim < start_indices.type.rank:
+                    where.insert(index_vector_dim, constant(start_index_map.index(d)))
+                first = start(b, start_indices(where), n - m)
+            at.append(first if d in collapsed_slice_dims else first + next(offset))
+        return operand(at)
+
+    @staticmethod
+    def sharding(operand: TensorType, start_indices: TensorType, *, out: TensorType, offset_dims: tuple[int, ...],
+                 collapsed_slice_dims: tuple[int, ...], operand_batching_dims: tuple[int, ...],
+                 start_indices_batching_dims: tuple[int, ...], index_vector_dim: int, slice_sizes: tuple[int, ...],
+                 **_: Any) -> str:  # fmt: skip
+        """Axes of the indices go to the result, and operand axes that are taken whole; batching axes are both."""
+        names = axis_names(operand.rank + start_indices.rank + out.rank)
+        x, s = list(names[: operand.rank]), list(names[operand.rank : operand.rank + start_indices.rank])
+        for d, e in zip(operand_batching_dims, start_indices_batching_dims, strict=True):
+            x[d] = s[e]
+        fresh = iter(names[operand.rank + start_indices.rank :])
+        kept = [d for d in range(operand.rank) if d not in collapsed_slice_dims and d not in operand_batching_dims]
+        offset = iter([x[d] if slice_sizes[d] == operand.shape[d] else next(fresh) for d in kept])
+        batch = iter([c for d, c in enumerate(s) if d != index_vector_dim])
+        result = [next(offset) if d in offset_dims else next(batch) for d in range(out.rank)]
+        return f"{''.join(x)},{''.join(s)}->{''.join(result)}"
 
     examples = [
         ((TensorType(f32, (5, 3)), TensorType(i32, (4, 1))),

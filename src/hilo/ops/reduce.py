@@ -13,7 +13,7 @@ from hilo.ir.module import Function, region
 from hilo.ir.op import OpDef
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
-from hilo.ops.checks import gives, in_range, promotable, same_shape, scalars, takes, tensors, unique
+from hilo.ops.checks import in_range, promotable, same_shape, scalars, takes, tensors, unique
 from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.elementwise_arith import add, maximum
 from hilo.ops.numeric import narrow
@@ -25,7 +25,7 @@ def _elements(types: Sequence[Type], body: Function) -> tuple[tuple[TensorType, 
     """Inputs, init values and their number N; body's results say how many there are."""
     ts = tensors(types)
     n = len(body.results)
-    require(0 < n and 2 * n <= len(ts), "C3", "body returns {n} values for {m} operands", n=n, m=len(ts))
+    require(n > 0 and 2 * n <= len(ts), "C3", "body returns {n} values for {m} operands", n=n, m=len(ts))
     return ts[:n], ts[n : 2 * n], n
 
 

@@ -12,7 +12,18 @@ from hilo.ir.dtypes import bf16, f32, i8, i32, u64
 from hilo.ir.module import Function, region
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
-from hilo.ops.checks import ascending, in_range, promotable, same_dim, same_shape, scalars, takes, tensor, tensors, unique
+from hilo.ops.checks import (
+    ascending,
+    in_range,
+    promotable,
+    same_dim,
+    same_shape,
+    scalars,
+    takes,
+    tensor,
+    tensors,
+    unique,
+)
 from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.elementwise_arith import add, maximum
 from hilo.ops.gather import along, batch_position, positions
@@ -40,7 +51,7 @@ class scatter:
               scatter_dims_to_operand_dims: tuple[int, ...], index_vector_dim: int, indices_are_sorted: bool,
               unique_indices: bool, update_computation: Function) -> Type:  # fmt: skip
         n = len(update_computation.results)
-        require(0 < n and 2 * n + 1 <= len(types), "C5", "update_computation returns {n} values for {m} operands", n=n, m=len(types))
+        require(n > 0 and 2 * n + 1 <= len(types), "C5", "update_computation returns {n} values for {m} operands", n=n, m=len(types))
         xs, s, us = tensors(types[:n]), tensor(types[n]), tensors(types[n + 1 : 2 * n + 1])
         x, u, captures = xs[0], us[0], types[2 * n + 1 :]
         require(s.dtype.is_int, "I2", "scatter indices must be integers, not {s}", s=s)

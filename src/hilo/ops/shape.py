@@ -11,7 +11,11 @@ from hilo.errors import require
 from hilo.ir.dtypes import bf16, c64, f32, i1, i32, u8
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
+from hilo.loop.builder import Builder
+from hilo.loop.element import Elem
+from hilo.loop.index import ZERO, delinear, linear
 from hilo.ops.checks import in_range, same_dim, tensor, unique
+from hilo.ops.elements import Indices, Operand, counted
 from hilo.ops.numeric import narrow
 
 
@@ -37,7 +41,14 @@ class iota:
         along = [n if d == iota_dimension else 1 for d in range(type.rank)]
         return np.broadcast_to(line.reshape(along), type.shape).copy()
 
-    sharding = "->i"
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, *, iota_dimension: int, **_: Any) -> Elem:
+        return counted(b, index[iota_dimension], out.dtype)
+
+    @staticmethod
+    def sharding(*, out: TensorType, **_: Any) -> str:
+        return f"->{axis_names(out.rank)}"
+
     examples = [
         ((), {"iota_dimension": 0, "type": TensorType(i32, (5,))}),
         ((), {"iota_dimension": 1, "type": TensorType(f32, (2, 3))}),
@@ -76,6 +87,11 @@ class broadcast_in_dim:
         return np.broadcast_to(np.transpose(x, order).reshape(shape), type.shape).copy()
 
     @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, x: Operand, *, broadcast_dimensions: tuple[int, ...],
+                **_: Any) -> Elem:  # fmt: skip
+        return x([index[at] if n != 1 else ZERO for n, at in zip(x.type.shape, broadcast_dimensions, strict=True)])
+
+    @staticmethod
     def sharding(x: TensorType, *, out: TensorType, broadcast_dimensions: tuple[int, ...], **_: Any) -> str:
         names = axis_names(out.rank)
         fresh = iter(axis_names(out.rank + x.rank)[out.rank :])
@@ -107,6 +123,15 @@ class reshape:
     @staticmethod
     def evaluate(x: np.ndarray, *, type: TensorType) -> np.ndarray:  # noqa: A002
         return np.reshape(x, type.shape)
+
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, x: Operand, **_: Any) -> Elem:
+        at = [ZERO] * x.type.rank
+        for a, r in matching_groups(x.type.shape, out.shape):
+            position = linear([index[d] for d in r], [out.shape[d] for d in r])
+            for d, ix in zip(a, delinear(position, [x.type.shape[d] for d in a]), strict=True):
+                at[d] = ix
+        return x(at)
 
     @staticmethod
     def sharding(x: TensorType, *, out: TensorType, **_: Any) -> str:
@@ -143,6 +168,10 @@ class transpose:
         return np.ascontiguousarray(np.transpose(x, permutation)).reshape([x.shape[p] for p in permutation])
 
     @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, x: Operand, *, permutation: tuple[int, ...]) -> Elem:
+        return x([index[permutation.index(d)] for d in range(len(index))])
+
+    @staticmethod
     def sharding(x: TensorType, *, out: TensorType, permutation: tuple[int, ...]) -> str:
         names = axis_names(x.rank)
         return f"{names}->{''.join(names[p] for p in permutation)}"
@@ -169,6 +198,10 @@ class reverse:
     @staticmethod
     def evaluate(x: np.ndarray, *, dimensions: tuple[int, ...]) -> np.ndarray:
         return np.flip(x, dimensions).copy() if dimensions else x
+
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, x: Operand, *, dimensions: tuple[int, ...]) -> Elem:
+        return x([n - 1 - ix if d in dimensions else ix for d, (ix, n) in enumerate(zip(index, out.shape, strict=True))])
 
     @staticmethod
     def sharding(x: TensorType, *, out: TensorType, dimensions: tuple[int, ...]) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hilo.errors import require
 from hilo.ir.dtypes import bf16, c64, f32, i1, i8, i32, i64, u8, u64
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
+from hilo.loop.builder import Builder
+from hilo.loop.element import Elem
 from hilo.ops.checks import scalar_indices, tensor
+from hilo.ops.elements import Indices, Operand, all_in_range, choose, window_start
 from hilo.ops.shape import axis_names
 
 
@@ -32,6 +37,11 @@ class slice_:
     def evaluate(x: np.ndarray, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
                  strides: tuple[int, ...]) -> np.ndarray:  # fmt: skip
         return x[tuple(map(slice, start_indices, limit_indices, strides))].copy()
+
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, x: Operand, *, start_indices: tuple[int, ...],
+                strides: tuple[int, ...], **_: Any) -> Elem:  # fmt: skip
+        return x([ix * k + s for ix, s, k in zip(index, start_indices, strides, strict=True)])
 
     @staticmethod
     def sharding(x: TensorType, *, out: TensorType, **_: object) -> str:
@@ -65,6 +75,11 @@ class dynamic_slice:
     @staticmethod
     def evaluate(x: np.ndarray, *starts: np.ndarray, slice_sizes: tuple[int, ...]) -> np.ndarray:
         return x[window(starts, slice_sizes, x.shape)].copy()
+
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, x: Operand, *starts: Operand, slice_sizes: tuple[int, ...]) -> Elem:
+        first = window_start(b, starts, slice_sizes, x.type.shape)
+        return x([s + ix for s, ix in zip(first, index, strict=True)])
 
     @staticmethod
     def sharding(x: TensorType, *starts: TensorType, out: TensorType, **_: object) -> str:
@@ -103,6 +118,13 @@ class dynamic_update_slice:
         out = x.copy()
         out[window(starts, update.shape, x.shape)] = update
         return out
+
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices, x: Operand, update: Operand, *starts: Operand) -> Elem:
+        first = window_start(b, starts, update.type.shape, out.shape)
+        at = [ix - s for s, ix in zip(first, index, strict=True)]
+        inside = all_in_range(b, ((ix, 0, n) for ix, n in zip(at, update.type.shape, strict=True)))
+        return choose(b, inside, lambda: update(at), lambda: x(index))
 
     @staticmethod
     def sharding(x: TensorType, update: TensorType, *starts: TensorType, out: TensorType) -> str:
