@@ -1,6 +1,7 @@
 """Every option of the compiler, with its environment variable, in one place. Imports only errors.
 
-`Options()` are the defaults; `Options.from_env()` are the defaults changed by `HILO_*` variables; keyword arguments win over both.
+`Options()` are the defaults; `Options.from_env()` are the defaults changed by `HILO_*` variables; keyword arguments
+win over both.
 """
 
 from __future__ import annotations
@@ -34,22 +35,30 @@ class Options:
 
     # ---- meaning of the program
     fast_math: frozenset[str] = _option(
-        frozenset(), "HILO_FAST_MATH", "relaxations of strict IEEE, by name (see FAST_MATH); in the variable: names, or `all`"
+        frozenset(),
+        "HILO_FAST_MATH",
+        "relaxations of strict IEEE, by name (see FAST_MATH); in the variable: names, or `all`",
     )
     # ---- machine
-    target: str = _option("host", "HILO_TARGET", "what to compile for: host, or a CPU by LLVM's name with features, e.g. `haswell`")
+    target: str = _option(
+        "host", "HILO_TARGET", "what to compile for: host, or a CPU by LLVM's name with features, e.g. `haswell`"
+    )
     threads: int | None = _option(None, "HILO_THREADS", "threads to run with; unset: as many as the process may use")
     # ---- effort
     fold_elements: int = _option(65536, "HILO_FOLD_ELEMENTS", "the most elements that a folded constant may have")
     fuse: bool = _option(True, "HILO_FUSE", "0 keeps every op of its own: slow, for looking at values between ops")
     fusion_ops: int = _option(512, "HILO_FUSION_OPS", "the most ops in one fusion")
-    fusion_duplicates: int = _option(32, "HILO_FUSION_DUPLICATES", "the most ops that one fusion may compute again to avoid a buffer")
+    fusion_duplicates: int = _option(
+        32, "HILO_FUSION_DUPLICATES", "the most ops that one fusion may compute again to avoid a buffer"
+    )
     # ---- cache
     cache: bool = _option(True, "HILO_CACHE", "0 neither reads nor writes the cache of compiled programs")
     cache_dir: str = _option("", "HILO_CACHE_DIR", "where the cache lies; unset: hilo in the user's cache directory")
     cache_explain: bool = _option(False, "HILO_CACHE_EXPLAIN", "1 says on stderr why the cache missed")
     # ---- looking inside
-    verify: bool = _option(False, "HILO_VERIFY", "1 checks the program after each pass that changed it and names the pass")
+    verify: bool = _option(
+        False, "HILO_VERIFY", "1 checks the program after each pass that changed it and names the pass"
+    )
     dump: str = _option("", "HILO_DUMP", "a directory: every state of the program is written there")
     print: tuple[str, ...] = _option((), "HILO_PRINT", "passes whose results are printed on stderr (names, or `all`)")
     stop: str = _option("", "HILO_STOP", "stop after a pass, e.g. `cse`, or `cse#2` for its second run")
@@ -94,7 +103,8 @@ class Options:
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Options:
-        """The defaults, changed by the `HILO_*` variables of `environ` (the process's own if None), then by `overrides`."""
+        """The defaults, changed by the `HILO_*` variables of `environ` (the process's own if None), then by
+        `overrides`."""
         _check_names(overrides)
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
@@ -106,8 +116,16 @@ class Options:
 
     def code_key(self) -> tuple[Any, ...]:
         """The values that the compiled code depends on (for cache keys); where to look or print is not among them."""
-        return (tuple(sorted(self.fast_math)), self.target, self.fold_elements, self.fuse, self.fusion_ops,
-                self.fusion_duplicates, self.stop, self.skip)  # fmt: skip
+        return (
+            tuple(sorted(self.fast_math)),
+            self.target,
+            self.fold_elements,
+            self.fuse,
+            self.fusion_ops,
+            self.fusion_duplicates,
+            self.stop,
+            self.skip,
+        )
 
 
 def _is_int(value: Any) -> bool:
@@ -131,7 +149,16 @@ def _read(name: str, text: str, variable: str) -> Any:
     """The value of a variable's text, by the type of the option's default."""
     default = _DEFAULTS[name]
     if isinstance(default, bool):
-        value = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}.get(text.lower())
+        value = {
+            "1": True,
+            "true": True,
+            "yes": True,
+            "on": True,
+            "0": False,
+            "false": False,
+            "no": False,
+            "off": False,
+        }.get(text.lower())
         if value is None:
             raise Error(f"{variable} must be 0 or 1, not {text!r}")
         return value
@@ -141,7 +168,13 @@ def _read(name: str, text: str, variable: str) -> Any:
         except ValueError:
             raise Error(f"{variable} must be a number, not {text!r}") from None
     if name == "fast_math":
-        return frozenset() if text.lower() in ("0", "none") else frozenset(FAST_MATH) if text.lower() in ("1", "all") else text
+        return (
+            frozenset()
+            if text.lower() in ("0", "none")
+            else frozenset(FAST_MATH)
+            if text.lower() in ("1", "all")
+            else text
+        )
     return text
 
 

@@ -32,7 +32,9 @@ def cse(f: Function) -> Function:
             same = op
         else:
             operands = op.operands
-            if op.kind in commutative and id(operands[0]) > id(operands[1]):  # any fixed order serves: keys only compare
+            if op.kind in commutative and id(operands[0]) > id(
+                operands[1]
+            ):  # any fixed order serves: keys only compare
                 operands = operands[::-1]
             same = first.setdefault((op.kind, operands, op.attrs, op.type), op)
         if same is op:

@@ -9,7 +9,8 @@ from hilo.passes.regions import Effects, Regions
 
 
 def dce(f: Function) -> Function:
-    """`f` without ops that nothing needs, in regions too; `while`, `if` and `case` lose results and captures that nothing reads.
+    """`f` without ops that nothing needs, in regions too; `while`, `if` and `case` lose results and captures that
+    nothing reads.
 
     Parameters and ops with effects stay.
     """

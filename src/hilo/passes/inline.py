@@ -1,4 +1,5 @@
-"""Inlining: everything that the entry reaches by `func.call` and `composite` becomes one function. Imports ir, passes.regions."""
+"""Inlining: everything that the entry reaches by `func.call` and `composite` becomes one function. Imports ir,
+passes.regions."""
 
 from __future__ import annotations
 
@@ -18,13 +19,16 @@ _CALLEE: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 
 def inline(module: Module, entry: str = "main") -> Function:
-    """`entry` of `module` with all its calls inlined, those in regions included; the function itself if it calls nothing.
+    """`entry` of `module` with all its calls inlined, those in regions included; the function itself if it calls
+    nothing.
 
     Bodies are flattened once, callees first, and copied for each call; calls of a pure function with the same operands
     share one copy. Raises `Error` for an unknown function, recursion, or a call that does not fit its callee.
     """
     if entry not in module.functions:
-        raise Error(f"there is no function @{entry}; there are: {', '.join('@' + n for n in module.functions) or 'none'}")
+        raise Error(
+            f"there is no function @{entry}; there are: {', '.join('@' + n for n in module.functions) or 'none'}"
+        )
     inliner = _Inliner(module)
     for name in inliner.callees_first(entry):
         inliner.flat[name] = inliner.flatten(module[name])
@@ -135,7 +139,9 @@ class _Inliner:
         declared = op.type.types if isinstance(op.type, Results) else (op.type,)
         if body.param_types != tuple(o.type for o in op.operands) or body.result_types != tuple(declared):
             raise Error(
-                f"the call does not fit @{callee}: {body.param_types} -> {body.result_types}", loc=op.loc, op=op.kind.full_name
+                f"the call does not fit @{callee}: {body.param_types} -> {body.result_types}",
+                loc=op.loc,
+                op=op.kind.full_name,
             )
         self.total += len(body.ops)
         if self.total > LIMIT:

@@ -1,4 +1,5 @@
-"""Legalising: ops that are made of simpler ops become those (CHLO, `dot`); what hilo cannot compile is named. Imports ir, rewrite."""
+"""Legalising: ops that are made of simpler ops become those (CHLO, `dot`); what hilo cannot compile is named. Imports
+ir, rewrite."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ def legalize(f: Function) -> Function:
 
 @cache
 def _expansions() -> RuleSet:
-    import hilo.ops  # noqa: F401, PLC0415  # fills the registry
+    import hilo.ops  # noqa: F401  # fills the registry
 
     return RuleSet("expand", [_expansion(kind.full_name) for kind in REGISTRY.values() if kind.expand])
 
@@ -57,13 +58,19 @@ def _check(f: Function) -> None:
                 target = op.attrs.get("call_target_name", "")
                 raise Unsupported(f'hilo knows no custom call "{target}"', loc=op.loc, op=op.kind.full_name)
             elif op.kind.full_name == "func.call":
-                raise Unsupported(f"a call of @{op.attrs['callee']} is left after inlining", loc=op.loc, op=op.kind.full_name)
+                raise Unsupported(
+                    f"a call of @{op.attrs['callee']} is left after inlining", loc=op.loc, op=op.kind.full_name
+                )
             stack.extend(regions(op))
 
 
 def _check_type(op: Op, t: Type) -> None:
     if isinstance(t, TensorType):
         if not t.is_static:
-            raise Unsupported(f"{t} has a symbolic dimension; such programs are compiled in a later version", loc=op.loc, op=op.kind.full_name)
+            raise Unsupported(
+                f"{t} has a symbolic dimension; such programs are compiled in a later version",
+                loc=op.loc,
+                op=op.kind.full_name,
+            )
     elif isinstance(t, OpaqueType) and t.text != "!stablehlo.token":
         raise Unsupported(f"values of type {t} cannot be compiled", loc=op.loc, op=op.kind.full_name)

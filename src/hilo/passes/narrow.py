@@ -1,4 +1,5 @@
-"""Narrower control flow: `while`, `if` and `case` without results, carried values and captures that nothing reads. Imports ir."""
+"""Narrower control flow: `while`, `if` and `case` without results, carried values and captures that nothing reads.
+Imports ir."""
 
 from __future__ import annotations
 
@@ -63,7 +64,14 @@ def restrict(f: Function, params: Sequence[int], results: Sequence[int]) -> Func
         kept.append(copy)
         if copy is not op:
             new[op] = copy
-    return Function(f.name, kept[: len(params)], kept, [new.get(f.results[i], f.results[i]) for i in results], attrs=f.attrs, loc=f.loc)
+    return Function(
+        f.name,
+        kept[: len(params)],
+        kept,
+        [new.get(f.results[i], f.results[i]) for i in results],
+        attrs=f.attrs,
+        loc=f.loc,
+    )
 
 
 class _Needs:
@@ -130,4 +138,6 @@ def _branches(op: Op, read: set[int]) -> tuple[Op, dict[int, int]] | None:
         attrs: Attrs = op.attrs.replace(true_branch=each[0], false_branch=each[1])
     else:
         attrs = op.attrs.replace(branches=tuple(each))
-    return op.kind.make([op.operands[0], *(op.operands[i + 1] for i in kept)], attrs, op.loc), {i: k for k, i in enumerate(results)}
+    return op.kind.make([op.operands[0], *(op.operands[i + 1] for i in kept)], attrs, op.loc), {
+        i: k for k, i in enumerate(results)
+    }

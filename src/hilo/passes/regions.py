@@ -60,7 +60,8 @@ class Regions:
 
 
 class Effects:
-    """Whether ops have effects: by their kind, by `has_side_effect`, or because a region of theirs has. Remembers regions."""
+    """Whether ops have effects: by their kind, by `has_side_effect`, or because a region of theirs has. Remembers
+    regions."""
 
     def __init__(self) -> None:
         self._memo: dict[Function, bool] = {}

@@ -1,4 +1,5 @@
-"""Simplifying: rules, common subexpressions and dead code, in turn, until nothing changes. Imports ir, rewrite, rules, passes."""
+"""Simplifying: rules, common subexpressions and dead code, in turn, until nothing changes. Imports ir, rewrite,
+rules, passes."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def simplify(f: Function, options: Options = DEFAULT) -> Function:
 @cache
 def rules_for(fast_math: frozenset[str], fold_elements: int) -> RuleSet:
     """All of hilo's rules that these options allow."""
-    from hilo.rules import ALL  # noqa: PLC0415  # rules are loaded with the first function that needs them
-    from hilo.rules.fold import folding  # noqa: PLC0415
+    from hilo.rules import ALL  # rules are loaded with the first function that needs them
+    from hilo.rules.fold import folding
 
     return (folding(fold_elements) + ALL).without_value_changes(fast_math)

@@ -1,13 +1,13 @@
 """Rewriting: patterns written with the ops' own names, and the driver that applies them. Imports only ir.
 
-    from hilo.rewrite import Const, RuleSet, Var
-    from hilo.rewrite.ops import add, negate, transpose
+from hilo.rewrite import Const, RuleSet, Var
+from hilo.rewrite.ops import add, negate, transpose
 
-    ALGEBRA = RuleSet("algebra")
-    ALGEBRA.add(negate(negate(x)) >> x)
+ALGEBRA = RuleSet("algebra")
+ALGEBRA.add(negate(negate(x)) >> x)
 
-    @ALGEBRA.rule(transpose(transpose(x, permutation=p), permutation=q), x=f32(2, 3), p=(1, 0), q=(1, 0))
-    def transposes_merge(x, p, q): return transpose(x, permutation=tuple(p[i] for i in q))
+@ALGEBRA.rule(transpose(transpose(x, permutation=p), permutation=q), x=f32(2, 3), p=(1, 0), q=(1, 0))
+def transposes_merge(x, p, q): return transpose(x, permutation=tuple(p[i] for i in q))
 """
 
 from hilo.rewrite.driver import PACK, rewrite

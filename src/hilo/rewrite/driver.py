@@ -1,7 +1,8 @@
 """The rewrite driver: one forward walk over a function reaches a fixed point of a rule set. Imports only ir.
 
-Operands are final before an op is looked at, and what a rule makes is itself rewritten before it enters the function, so
-that one walk is enough except for what depends on use counts. Nothing recurses over ops, and a budget ends rule sets that go round in circles.
+Operands are final before an op is looked at, and what a rule makes is itself rewritten before it enters the function,
+so that one walk is enough except for what depends on use counts. Nothing recurses over ops, and a budget ends rule
+sets that go round in circles.
 """
 
 from __future__ import annotations
@@ -15,8 +16,11 @@ from hilo.ir.op import GET, Attrs, Op, OpDef
 from hilo.ir.types import Results
 from hilo.rewrite.rules import Rule, RuleSet
 
-#: Gathers values into one of `Results` type: what a rule gives to replace an op of several results. Never stays in a function.
-PACK: Final = OpDef("pack", infer=lambda *types: Results(types), dialect="hilo", doc="Several values as the results of one op.")
+#: Gathers values into one of `Results` type: what a rule gives to replace an op of several results. Never stays in a
+#: function.
+PACK: Final = OpDef(
+    "pack", infer=lambda *types: Results(types), dialect="hilo", doc="Several values as the results of one op."
+)
 
 #: Rules that fired, by how often; set by whoever wants to know (the trace), per thread.
 FIRED: ContextVar[dict[Rule, int] | None] = ContextVar("FIRED", default=None)
@@ -49,7 +53,14 @@ class _Walk:
         self.with_regions: dict[OpDef, bool] = {}  # an op's kind always has regions, or never
 
     def run(self) -> Function:
-        new, seen, kept, table, uses, with_regions = self.new, self.seen, self.kept, self.table, self.uses, self.with_regions
+        new, seen, kept, table, uses, with_regions = (
+            self.new,
+            self.seen,
+            self.kept,
+            self.table,
+            self.uses,
+            self.with_regions,
+        )
         for old in self.f.ops:
             op = old
             for o in op.operands:
@@ -84,13 +95,18 @@ class _Walk:
             found = match(op, self.uses)
             if found is not None and found is not op:
                 if found.type is not op.type:
-                    raise Error(f"internal error: rule {rule} turns {op.type!r} into {found.type!r}", loc=op.loc, op=op.kind.full_name)
+                    raise Error(
+                        f"internal error: rule {rule} turns {op.type!r} into {found.type!r}",
+                        loc=op.loc,
+                        op=op.kind.full_name,
+                    )
                 self.fired[rule] = self.fired.get(rule, 0) + 1
                 return found
         return None
 
     def settle(self, root: Op, first: Op) -> Op:
-        """Bring `first`, made by a rule from `root`, and the fresh ops under it into the function, rewritten; gives its value."""
+        """Bring `first`, made by a rule from `root`, and the fresh ops under it into the function, rewritten; gives
+        its value."""
         seen, uses = self.seen, self.uses
         done: dict[Op, Op] = {}  # fresh op -> op of the function
         becomes: dict[Op, Op] = {}  # fresh op -> what a rule made of it, still on its way
@@ -157,7 +173,11 @@ class _Walk:
     def endless(self, root: Op) -> None:
         often = sorted(self.fired.items(), key=lambda pair: -pair[1])[:4]
         names = "; ".join(repr(rule) for rule, _ in often)
-        raise Error(f"internal error: rewriting does not come to an end; the rules are: {names}", loc=root.loc, op=root.kind.full_name)
+        raise Error(
+            f"internal error: rewriting does not come to an end; the rules are: {names}",
+            loc=root.loc,
+            op=root.kind.full_name,
+        )
 
 
 def count_uses(f: Function) -> dict[Op, int]:

@@ -1,4 +1,5 @@
-"""Making instances of rules for the property test: parameters for variables, types for every element type. Imports ir."""
+"""Making instances of rules for the property test: parameters for variables, types for every element type. Imports
+ir."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def arg(dtype: DType, *shape: int) -> Op:
 
 
 def instances(rule: Rule, dtype: DType) -> Iterator[Op]:
-    """Ops that `rule` might match, of element type `dtype`: from its example, or its pattern with example values filled in."""
+    """Ops that `rule` might match, of element type `dtype`: from its example, or its pattern with example values
+    filled in."""
     if callable(rule.example):
         try:
             yield from rule.example(dtype)
@@ -46,7 +48,7 @@ class _Instance:
 
     def op(self, p: Pattern) -> Op:
         operands = [self.node(q) for q in p.operands or ()]
-        attrs = {k: self.var(v) if isinstance(v, Var) else v for k, v in p.attrs.items()}
+        attrs = {k: self.values.get(v.name) if isinstance(v, Var) else v for k, v in p.attrs.items()}
         return p.symbol(*operands, **{k: self.typed(v) for k, v in attrs.items()})
 
     def node(self, q: Node) -> Op:

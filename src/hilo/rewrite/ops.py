@@ -1,8 +1,8 @@
 """Every op by its own name, for patterns and templates alike: `from hilo.rewrite.ops import add, and_`.
 
-`add(x, Const(-0.0))` with a variable or a pattern among its operands is a pattern; on ops it makes an op. Names that Python
-keeps for itself take a trailing underscore (`and_`, `if_`); ops of other dialects are prefixed (`chlo_erf`, `hilo_get`).
-Definitions are looked up when first used, so that importing rules is cheap and knows nothing of ops/.
+`add(x, Const(-0.0))` with a variable or a pattern among its operands is a pattern; on ops it makes an op. Names that
+Python keeps for itself take a trailing underscore (`and_`, `if_`); ops of other dialects are prefixed (`chlo_erf`,
+`hilo_get`). Definitions are looked up when first used, so that importing rules is cheap and knows nothing of ops/.
 """
 
 from __future__ import annotations

