@@ -36,10 +36,11 @@ def check_arguments(function: Function, arrays: Sequence[Any]) -> list[Any]:
     types = function.param_types
     if len(arrays) != len(types):
         raise Error(f"@{function.name} takes {len(types)} arguments, but got {len(arrays)}")
-    return [_argument(f"argument {i} of @{function.name}", a, t) for i, (a, t) in enumerate(zip(arrays, types, strict=True))]
+    return [check_argument(f"argument {i} of @{function.name}", a, t) for i, (a, t) in enumerate(zip(arrays, types, strict=True))]
 
 
-def _argument(what: str, value: Any, t: Type) -> Any:
+def check_argument(what: str, value: Any, t: Type) -> Any:
+    """`value` as an array of type `t`; `Error` naming `what` if it is not one. Never casts."""
     if not isinstance(t, TensorType):
         return value
     a = np.asarray(value)

@@ -1,0 +1,194 @@
+"""`python -m benchmarks run`: time hilo and its peers on the same modules, interleaved; medians and ratios.
+
+Peers take turns within one process, round by round, so that a change in the machine's speed meets all of them. A round
+runs one peer for a few tens of milliseconds, after a pause in which the thread pools of the others fall asleep.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+import numpy as np
+
+from benchmarks.modules import Case, cases
+from benchmarks.peers import PEERS
+
+PAUSE = 0.003
+
+
+@click.group()
+def main() -> None:
+    """Benchmarks of hilo against its peers."""
+
+
+@main.command("run")
+@click.option("--peers", default="xla", show_default=True, help="Comma-separated: xla, iree; empty for none.")
+@click.option("--names", default="", help="Comma-separated names of modules, or how they begin.  [default: all]")
+@click.option("--threads", default=2, show_default=True)
+@click.option("--rounds", default=15, show_default=True)
+@click.option("--check/--no-check", default=True, show_default=True, help="Compare the results with the first peer's.")
+@click.option("--compile-time", is_flag=True, help="Compile CPU time and peak memory too, each in a fresh process.")
+@click.option("--json", "json_path", help="Write the figures there as JSON.")
+def run(peers: str, names: str, threads: int, rounds: int, check: bool, compile_time: bool, json_path: str | None) -> None:
+    """Time calls of every module."""
+    chosen = ["hilo", *filter(None, peers.split(","))]
+    rows = []
+    for case in cases(filter(None, names.split(","))):
+        row = measure(case, chosen, threads, rounds, check)
+        if compile_time:
+            for p in chosen:
+                row.update(compile_figures(case.name, p, threads))
+        rows.append(row)
+        print(format_row(row, chosen), flush=True)
+    print()
+    print(table(rows, chosen))
+    if json_path:
+        with open(json_path, "w") as f:
+            json.dump(rows, f, indent=1)
+
+
+def measure(case: Case, peers: Sequence[str], threads: int, rounds: int, check: bool) -> dict[str, Any]:
+    """Medians in milliseconds per peer, and for the peers the largest difference from hilo's results."""
+    arrays = case.inputs()
+    row: dict[str, Any] = {"name": case.name, "flops": case.flops, "bytes": case.bytes}
+    calls: dict[str, Callable[[], Any]] = {}
+    results: dict[str, list[np.ndarray]] = {}
+    for p in peers:
+        try:
+            calls[p], read = PEERS[p](case.text, threads)(arrays)
+            calls[p]()
+            results[p] = [np.array(r) for r in read()] if check else []
+        except Exception as e:  # a peer that cannot express the work leaves an empty cell
+            row[f"{p}_error"] = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:200]
+            calls.pop(p, None)
+    repeat = {p: _repeats(c) for p, c in calls.items()}
+    times: dict[str, list[float]] = {p: [] for p in calls}
+    for _ in range(rounds):
+        for p, call in calls.items():
+            time.sleep(PAUSE)
+            call()
+            start = time.perf_counter()
+            for _ in range(repeat[p]):
+                call()
+            times[p].append((time.perf_counter() - start) / repeat[p])
+    for p, t in times.items():
+        row[p] = statistics.median(t) * 1e3
+        row[f"{p}_best"] = min(t) * 1e3
+    if check and "hilo" in results:
+        for p in results.keys() - {"hilo"}:
+            row[f"{p}_difference"] = _difference(results["hilo"], results[p])
+    return row
+
+
+def _repeats(call: Callable[[], Any]) -> int:
+    start = time.perf_counter()
+    call()
+    return max(1, min(2000, int(0.03 / max(time.perf_counter() - start, 1e-7))))
+
+
+def _difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
+    """The largest difference, relative to the largest magnitude of each result; 0 where both have the same odd values."""
+    worst = 0.0
+    for a, b in zip(ours, theirs, strict=True):
+        if not a.size:
+            continue
+        wide = np.complex128 if a.dtype.kind == "c" else np.float64
+        x, y = a.astype(wide), b.astype(wide)
+        same = (x == y) | ((x != x) & (y != y))
+        with np.errstate(invalid="ignore"):
+            d = np.where(same, 0, np.abs(x - y))
+        scale = np.abs(y[np.isfinite(y)]).max(initial=0) or 1.0
+        worst = max(worst, float(d.max() / scale))
+    return worst
+
+
+def compile_figures(name: str, peer: str, threads: int) -> dict[str, float | str]:
+    """Seconds of CPU from text to callable, and the peak memory of the process in MB; hilo with its cache off."""
+    env = {**os.environ, "HILO_CACHE": "0"}
+    done = subprocess.run([sys.executable, "-m", "benchmarks", "compile-once", name, peer, str(threads)],
+                          capture_output=True, text=True, env=env, check=False)  # fmt: skip
+    if done.returncode:
+        return {f"{peer}_compile_error": done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "failed"}
+    figures = json.loads(done.stdout.splitlines()[-1])
+    return {f"{peer}_compile": figures["cpu"], f"{peer}_peak_mb": figures["peak_mb"]}
+
+
+@main.command("compile-once", hidden=True)
+@click.argument("name")
+@click.argument("peer")
+@click.argument("threads", type=int)
+def compile_once(name: str, peer: str, threads: int) -> None:
+    """Compile one module in this process. Imports of the peer are not counted: its compiler is warmed up by nothing else."""
+    import resource
+
+    (case,) = [c for c in cases([name]) if c.name == name]
+    if peer == "xla":
+        import jax
+
+        jax.devices("cpu")
+    elif peer == "iree":
+        import iree.compiler.tools
+        import iree.runtime  # noqa: F401
+    else:
+        import llvmlite.binding
+
+        import hilo.api  # noqa: F401
+
+        llvmlite.binding.get_host_cpu_name()
+    children = os.times()
+    start = time.process_time() + children.children_user + children.children_system
+    PEERS[peer](case.text, threads)
+    children = os.times()
+    cpu = time.process_time() + children.children_user + children.children_system - start
+    print(json.dumps({"cpu": cpu, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
+
+
+def format_row(row: dict[str, Any], peers: Sequence[str]) -> str:
+    cells = [f"{row['name']:28}"]
+    for p in peers:
+        if p not in row:
+            cells.append(f"{p}: {row.get(f'{p}_error', '-')[:70]}")
+        elif p == "hilo" or "hilo" not in row:
+            cells.append(f"{p} {row[p]:.4f} ms")
+        else:
+            difference = f", difference {row[f'{p}_difference']:.1e}" if f"{p}_difference" in row else ""
+            cells.append(f"{p} {row[p]:.4f} ms = {row[p] / row['hilo']:.2f}x{difference}")
+        if f"{p}_compile" in row:
+            cells.append(f"compile {row[f'{p}_compile']:.2f} s, {row[f'{p}_peak_mb']:.0f} MB")
+    return "  ".join(cells)
+
+
+def table(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
+    """The figures as a table for docs/benchmarks.md."""
+    others = [p for p in peers if p != "hilo"]
+    head = ["module", "hilo ms", *(x for p in others for x in (f"{p} ms", f"{p} / hilo"))]
+    with_compile = any("hilo_compile" in r for r in rows)
+    if with_compile:
+        head += [f"compile {p} s" for p in peers] + [f"peak {p} MB" for p in peers]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for r in rows:
+        cells = [r["name"], _number(r.get("hilo"))]
+        for p in others:
+            ratio = f"{r[p] / r['hilo']:.2f}" if p in r and "hilo" in r else ""
+            cells += [_number(r.get(p)), ratio]
+        if with_compile:
+            cells += [_number(r.get(f"{p}_compile")) for p in peers]
+            cells += [f"{r[f'{p}_peak_mb']:.0f}" if f"{p}_peak_mb" in r else "" for p in peers]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _number(x: float | None) -> str:
+    return "" if x is None else f"{x:.4f}" if x < 1 else f"{x:.3g}"
+
+
+if __name__ == "__main__":
+    main()

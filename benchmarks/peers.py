@@ -1,0 +1,90 @@
+"""hilo and its peers, each as `build(text, threads) -> prepare`, `prepare(arrays) -> (call, read)`: `call()` runs once and waits,
+`read()` gives the last results as numpy arrays. A peer is imported only when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Run = tuple[Callable[[], Any], Callable[[], list[np.ndarray]]]
+Prepare = Callable[[list[np.ndarray]], Run]
+
+
+def hilo(text: str, threads: int) -> Prepare:
+    import hilo as compiler
+
+    f = compiler.compile(text, threads=threads)
+
+    def prepare(arrays: list[np.ndarray]) -> Run:
+        box: list[Any] = [None]
+
+        def call() -> None:
+            box[0] = f(*arrays)
+
+        return call, lambda: box[0]
+
+    return prepare
+
+
+def xla(text: str, threads: int) -> Prepare:
+    """XLA CPU through jaxlib. Its threads come from the process's affinity."""
+    import jax
+    from jax._src import compiler
+    from jax._src.interpreters import mlir
+    from jax._src.lib import xla_client
+    from jaxlib.mlir import ir
+
+    device = jax.devices("cpu")[0]
+    with mlir.make_ir_context():
+        code = mlir.module_to_bytecode(ir.Module.parse(text))
+    options = compiler.get_compile_options(num_replicas=1, num_partitions=1)
+    executable = device.client.compile_and_load(code, xla_client.DeviceList((device,)), options)
+
+    def prepare(arrays: list[np.ndarray]) -> Run:
+        buffers = [jax.device_put(a, device) for a in arrays]
+        box: list[Any] = [None]
+
+        def call() -> None:
+            box[0] = executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
+            for r in box[0]:
+                r[0].block_until_ready()
+
+        return call, lambda: [np.asarray(r[0]) for r in box[0]]
+
+    return prepare
+
+
+def iree(text: str, threads: int) -> Prepare:
+    """IREE's llvm-cpu backend with the local-task driver."""
+    import iree.runtime as rt
+    from iree.compiler import tools
+
+    flags = ["--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3", "--iree-input-demote-f64-to-f32=false"]
+    blob = tools.compile_str(text, target_backends=["llvm-cpu"], input_type="stablehlo", extra_args=flags)
+    config = rt.Config("local-task" if threads > 1 else "local-sync")
+    vm = rt.VmModule.copy_buffer(config.vm_instance, blob)
+    context = rt.SystemContext(config=config)
+    context.add_vm_module(vm)
+    function = context.modules[vm.name]["main"]
+
+    def put(a: np.ndarray) -> Any:
+        if a.dtype.name == "bfloat16":
+            return rt.asdevicearray(config.device, a.view(np.uint16), element_type=rt.HalElementType.BFLOAT_16)
+        return rt.asdevicearray(config.device, a)
+
+    def prepare(arrays: list[np.ndarray]) -> Run:
+        buffers = [put(a) for a in arrays]
+        box: list[Any] = [None]
+
+        def call() -> None:
+            out = function(*buffers)
+            box[0] = list(out) if isinstance(out, (tuple, list)) else [out]
+
+        return call, lambda: [np.asarray(r.to_host()) for r in box[0]]
+
+    return prepare
+
+
+PEERS: dict[str, Callable[[str, int], Prepare]] = {"hilo": hilo, "xla": xla, "iree": iree}

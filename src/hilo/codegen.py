@@ -1,0 +1,135 @@
+"""From a planned program to loaded code: names, grouping into LLVM modules, the cache of objects. Imports plan, backend, runtime.
+
+Kernels are named by their order, so that the same program gives the same text; code is made for a few kernels at a time
+(an LLVM module costs a millisecond whatever is in it), each group cached by its text. What several programs share (the
+micro-kernels of contractions) forms groups of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING
+
+from hilo.errors import Error
+from hilo.loop.nodes import Func
+from hilo.options import Options
+from hilo.plan.entry import chunk_units, emit_entry
+from hilo.plan.program import Program
+
+if TYPE_CHECKING:
+    from hilo.backend.jit import LoadedCode
+    from hilo.backend.target import Target
+    from hilo.runtime.cache import Cache
+
+GROUP = 16  # functions per LLVM module
+
+
+class Code:
+    """The functions of a program, their LLVM texts, and the code once loaded."""
+
+    def __init__(self, program: Program, target: Target) -> None:
+        self.program = program
+        self.target = target
+        self.groups = group(program)
+        self.loaded: LoadedCode
+
+    def llvm_texts(self) -> list[str]:
+        from hilo.backend import llvm
+
+        return [llvm.emit(g, self.target) for g in self.groups]
+
+    def text(self, form: str) -> str:
+        """"llvm", "asm", "c" or "kernels" (a table)."""
+        if form == "kernels":
+            return kernel_table(self.program)
+        if form == "c":
+            from hilo.backend import c
+
+            return c.emit([f for g in self.groups for f in g])
+        texts = self.llvm_texts()
+        if form == "asm":
+            from hilo.backend import cpu
+
+            texts = [cpu.assembly(t, self.target) for t in texts]
+        return "\n".join(texts)
+
+
+def group(program: Program) -> list[list[Func]]:
+    """The program's functions, named, in groups for code generation; the last one holds the entry."""
+    helpers: dict[str, Func] = {}
+    kernels: list[Func] = []
+    seen: set[int] = set()
+    for call in program.calls():
+        if id(call.lowered) in seen:
+            continue
+        seen.add(id(call.lowered))
+        for phase in call.lowered.phases:
+            for h in phase.helpers:
+                helpers.setdefault(h.name, h)
+            phase.func.name = f"k{len(kernels)}_{call.op.name}"
+            kernels.append(phase.func)
+    entry = emit_entry(program)
+    shared = [[h] for h in helpers.values()]
+    own = [kernels[i : i + GROUP] for i in range(0, len(kernels), GROUP)]
+    if own and len(own[-1]) + len(entry) <= GROUP:
+        own[-1] = [*own[-1], *entry]
+    else:
+        own.append(entry)
+    return [*shared, *own]
+
+
+def generate(program: Program, target: Target, options: Options) -> Code:
+    """Make (or find) and load the code of a program."""
+    from hilo.backend import jit
+
+    code = Code(program, target)
+    store = _cache(options.cache_dir, options.cache, options.cache_explain)
+    objects = [object_for(text, target, store) for text in code.llvm_texts()]
+    code.loaded = jit.load(objects, ["entry"])
+    return code
+
+
+def object_for(text: str, target: Target, store: Cache) -> bytes:
+    """The object code of an LLVM module's text, from the cache if it is there."""
+    from llvmlite import __version__ as llvmlite_version
+    from llvmlite.binding import llvm_version_info
+
+    from hilo.backend import cpu
+    from hilo.runtime.cache import Key
+
+    version = ".".join(map(str, llvm_version_info))
+    key = Key.of(text, cpu=target.cpu, features=target.features, llvm=version, llvmlite=llvmlite_version, opt=str(cpu.OPT_LEVEL))
+    data = store.get(key)
+    if data is None:
+        data = cpu.compile(text, target)
+        store.put(key, data)
+    return data
+
+
+@cache
+def _cache(directory: str, enabled: bool, explain: bool) -> Cache:
+    from hilo.runtime.cache import Cache
+
+    return Cache(directory, enabled=enabled, explain=explain)
+
+
+def kernel_table(program: Program) -> str:
+    """Each kernel call: name, units, chunk, estimated microseconds, operands and results."""
+    lines = [f"{'kernel':34}{'units':>9}{'chunk':>8}{'us':>10}  buffers"]
+    for call in program.calls():
+        types = ", ".join(repr(o.type) for o in call.op.operands)
+        for p in call.lowered.phases:
+            lines.append(f"{p.func.name:34}{p.units:>9}{chunk_units(p):>8}{p.units * p.unit_cost / 1e3:>10.1f}  "
+                         f"({types}) -> {call.op.type!r}")  # fmt: skip
+    return "\n".join(lines)
+
+
+def functions(groups: Iterable[Iterable[Func]]) -> dict[str, Func]:
+    """All functions by name. Raises `Error` if two differ under one name."""
+    out: dict[str, Func] = {}
+    for g in groups:
+        for f in g:
+            if out.setdefault(f.name, f) is not f:
+                raise Error(f"internal error: two functions are called {f.name}")
+    return out

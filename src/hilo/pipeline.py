@@ -1,0 +1,234 @@
+"""The phases of a compilation, as one flat list. Imports everything below it: formats, passes, kernels, plan, backend, runtime.
+
+    Module ── legalize, inline, simplify, fuse, schedule ──> Function      (the tensor IR; PASSES)
+           ── plan (kernels, buffers) ──> Program ── codegen ──> objects ── load ──> Executable
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hilo.errors import Error
+from hilo.gc_pause import gc_paused
+from hilo.ir.module import Function, Module
+from hilo.ir.op import PARAMETER, Array, Attrs, Op
+from hilo.ir.registry import lookup
+from hilo.ir.types import TensorType
+from hilo.options import Options
+from hilo.trace import Trace, program_text, run_passes
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+    from hilo.plan.program import Program
+    from hilo.runtime.executable import Executable
+
+Pass = Callable[[Function], Function]
+PASSES = ("inline", "legalize", "simplify", "fuse", "schedule")  # what `hilo opt --passes` may name
+PHASES = ("input", *PASSES, "plan", "codegen")  # what `hilo compile --to` may name
+
+
+def passes(options: Options) -> list[tuple[str, Pass]]:
+    """The passes on tensor IR after inlining, in order."""
+    from hilo.passes.fuse import fuse
+    from hilo.passes.legalize import legalize
+    from hilo.passes.schedule import schedule
+    from hilo.passes.simplify import simplify
+
+    chosen: list[tuple[str, Pass]] = [("legalize", legalize), ("simplify", lambda f: simplify(f, options))]
+    if options.fuse:
+        chosen.append(("fuse", lambda f: fuse(f, options)))
+    return [*chosen, ("schedule", schedule)]
+
+
+def optimize(module: Module, entry: str, options: Options, trace: Trace | None = None,
+             constants: Mapping[int, Any] | None = None) -> Function:  # fmt: skip
+    """The entry function, inlined, simplified, fused and scheduled."""
+    from hilo.passes.inline import inline
+
+    trace = Trace(options) if trace is None else trace
+    trace.start(module)
+    if entry not in module.functions:
+        raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions) or 'none'}")
+    f: Any = trace.step("inline", lambda m: inline(m, entry), module)
+    if isinstance(f, Module):  # stopped or skipped
+        f = module[entry]
+    if constants:
+        f = bind(f, constants)
+    return run_passes(f, passes(options), options, trace)
+
+
+def bind(f: Function, constants: Mapping[int, Any]) -> Function:
+    """`f` with some parameters bound to arrays; the others are numbered anew. Raises `Error` if an array does not fit."""
+    from hilo.ir.interpret import check_argument
+
+    constant = lookup("stablehlo.constant")
+    new: dict[Op, Op] = {}
+    kept: list[Op] = []
+    for number in constants:
+        if not 0 <= number < len(f.params):
+            raise Error(f"constants: @{f.name} has no argument {number}")
+    for i, p in enumerate(f.params):
+        if i in constants:
+            a = check_argument(f"constants[{i}]", constants[i], p.type)
+            new[p] = constant(value=Array(a.copy()), loc=p.loc)
+        else:
+            new[p] = Op(PARAMETER, (), Attrs(index=len(kept), type=p.type), p.type, p.loc)
+            kept.append(new[p])
+    ops = [new[p] for p in f.params]
+    for o in f.ops:
+        if o not in new:
+            changed = o.with_operands([new.get(x, x) for x in o.operands])
+            new[o] = changed
+            ops.append(changed)
+    return f.replace(params=kept, ops=ops, results=[new[r] for r in f.results])
+
+
+def plan(f: Function, target: Target) -> Program:
+    """The program of a scheduled function: kernels, steps, buffers with their places."""
+    from hilo import kernels
+    from hilo.plan.assign import assign_buffers
+    from hilo.plan.build import plan_program
+
+    return assign_buffers(plan_program(f, lambda op: kernels.lower(op, target)))
+
+
+def compile_module(module: Module, *, entry: str = "main", target: str = "host", threads: int | None = None,
+                   constants: Mapping[int, Any] | None = None, donate: tuple[int, ...] = (),
+                   options: Options | None = None) -> Executable:  # fmt: skip
+    """See `hilo.compile`."""
+    from hilo.backend.target import Target
+    from hilo.codegen import generate
+    from hilo.runtime import _native
+    from hilo.runtime.executable import Executable
+    from hilo.runtime.machine import default_threads
+
+    options = Options.from_env() if options is None else options
+    threads = threads or options.threads or default_threads()
+    if threads < 1:
+        raise Error(f"threads must be at least 1, not {threads}")
+    machine = Target.named(target if target != "host" else options.target)
+    if not Target.host().includes(machine):
+        raise Error(f"this machine cannot run code for {machine.name}")
+    trace = Trace(options)
+    with gc_paused():
+        f = optimize(module, entry, options, trace, constants)
+        with trace.phase("plan") as made:
+            program = plan(f, machine)
+            made.append(ProgramText(program))
+        with trace.phase("codegen"):
+            code = generate(program, machine, options)
+    trace.finish()
+    kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
+    native = _native.Program(
+        code.loaded.address["entry"],
+        [_spec(p.tensor) for p in f.params],
+        [_spec(r.tensor) for r in f.results],
+        name=entry,
+        arena_size=program.arena_size,
+        constants=program.constants,
+        threads=threads,
+        aliases=aliases(program, [kept.index(d) for d in check_donate(donate, kept, entry)]),
+        release_gil=estimated_cost(program) > 20_000,
+        keep=code.loaded,
+    )
+
+    def text(phase: str) -> str:
+        if phase == "memory":
+            return str(memory)
+        if phase in ("llvm", "asm", "c", "kernels"):
+            return code.text(phase)
+        return program_text(trace.after(phase))
+
+    from hilo.plan.report import memory_report
+
+    memory = memory_report(program)
+    return Executable(native, name=entry, arg_types=f.param_types, result_types=f.result_types, memory=memory,
+                      texts=text, cost=estimated_cost(program), keep=(code.loaded,))  # fmt: skip
+
+
+def check_donate(donate: Iterable[int], kept: list[int], entry: str) -> list[int]:
+    """The donated arguments, each once. Raises `Error` for one that there is not."""
+    for d in donate:
+        if d not in kept:
+            raise Error(f"donate: @{entry} has no argument {d} to give away")
+    return list(dict.fromkeys(donate))
+
+
+def aliases(program: Program, donated: list[int]) -> list[tuple[int, int]]:
+    """(result, argument) pairs: results that may be written over donated arguments. None yet: the plan has no proof."""
+    return []
+
+
+def estimated_cost(program: Program) -> float:
+    """Estimated nanoseconds of one call on one thread (a loop's body counts once)."""
+    return sum(p.units * p.unit_cost for c in program.calls() for p in c.lowered.phases)
+
+
+def _spec(t: TensorType) -> tuple[np.dtype, tuple[int, ...]]:
+    return t.dtype.np, t.shape
+
+
+class ProgramText:
+    """A plan as text, written when somebody looks."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    def __str__(self) -> str:
+        from hilo.plan.show import show
+
+        return show(self.program)
+
+
+def text_after(module: Module, phase: str, *, entry: str = "main", target: str = "host") -> str:
+    """The program as text after `phase` (one of `PHASES`, or `cse#2`-like labels that options know)."""
+    from hilo.backend.target import Target
+
+    if phase.partition("#")[0] not in PHASES:
+        raise Error(f"no phase {phase!r}; there are {', '.join(PHASES)}")
+    if phase == "codegen":
+        return compile_module(module, entry=entry, target=target).text("llvm")
+    options = Options.from_env()
+    trace = Trace(options)
+    f = optimize(module, entry, options, trace)
+    if phase == "plan":
+        return str(ProgramText(plan(f, Target.named(target))))
+    return program_text(trace.after(phase))
+
+
+def optimized_text(module: Module, *, entry: str = "main", passes: Iterable[str] | None = None) -> str:  # noqa: F811
+    """The entry function as StableHLO after the passes up to fusion, or after those named."""
+    from hilo.passes.cse import cse
+    from hilo.passes.dce import dce
+    from hilo.passes.fuse import fuse
+    from hilo.passes.inline import inline
+    from hilo.passes.legalize import legalize
+    from hilo.passes.schedule import schedule
+    from hilo.passes.simplify import simplify
+
+    options = Options.from_env()
+    known: dict[str, Pass] = {
+        "legalize": legalize,
+        "simplify": lambda f: simplify(f, options),
+        "cse": cse,
+        "dce": dce,
+        "fuse": lambda f: fuse(f, options),
+        "schedule": schedule,
+    }
+    names = list(passes) if passes is not None else ["inline", "legalize", "simplify"]
+    for n in names:
+        if n != "inline" and n not in known:
+            raise Error(f"no pass {n!r}; there are inline, {', '.join(known)}")
+    trace = Trace(options)
+    trace.start(module)
+    if "inline" in names:
+        f = trace.step("inline", lambda m: inline(m, entry), module)
+        f = f if isinstance(f, Function) else module[entry]
+    else:
+        f = module[entry]
+    f = run_passes(f, [(n, known[n]) for n in names if n != "inline"], options, trace)
+    trace.finish()
+    return program_text(f)
