@@ -1,0 +1,331 @@
+"""StableHLO's public test data as a test: find the corpus, run its files in several ways, compare, count by op.
+
+A file's `main()` takes inputs and expected results from two functions of constants, and hands results to `check.*` custom
+calls. `main_with_arguments` turns it into a program of arguments. What a file needs that hilo does not have (an op, an
+element type, symbolic dimensions) is read from the file and looked up in the registry; names of files play no part.
+"""
+
+from __future__ import annotations
+
+import io
+import lzma
+import os
+import re
+import tarfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from hilo.errors import Error
+from hilo.formats import mlir_text
+from hilo.ir import dtypes
+from hilo.ir.interpret import run as interpret_function
+from hilo.ir.module import Function, Module, parameter, topological
+from hilo.ir.op import Op
+from hilo.ir.registry import REGISTRY, lookup
+from hilo.testing import compare
+from hilo.testing.runners import RUNNERS, Runner
+
+ARCHIVE: Final = Path("conformance") / "stablehlo-dev.tar.xz"
+PART: Final = "stablehlo/testdata"
+CLOSE_ULPS: Final = 3  # expect_close
+ALMOST: Final = 1e-3  # expect_almost_eq
+SUM_FACTOR: Final = 4  # what the order of summation may change: 4 * n * eps * sum of magnitudes, n the number of terms
+
+
+def corpus() -> Path | None:
+    """The archive of the corpus in the shared folder (HILO_SHARED, by default beside the checkout), or None."""
+    shared = os.environ.get("HILO_SHARED")
+    path = (Path(shared) if shared else Path(__file__).resolve().parents[4] / "shared") / ARCHIVE
+    return path if path.is_file() else None
+
+
+def sources(path: Path | str | None = None) -> Iterator[tuple[str, str]]:
+    """(name, text) of the programs at `path`: an archive of the corpus, a folder, a file; None is the corpus.
+
+    Of an archive only the testdata is read. Raises `Error` if there is nothing at `path`.
+    """
+    place = Path(path) if path is not None else corpus()
+    if place is None:
+        raise Error("the conformance corpus is absent: set HILO_SHARED to the folder that holds conformance/stablehlo-dev.tar.xz")
+    if place.is_dir():
+        for file in sorted(place.rglob("*.mlir")):
+            yield str(file.relative_to(place)), file.read_text("utf-8")
+    elif not place.is_file():
+        raise Error(f"there is no file or folder {place}")
+    elif place.name.endswith((".tar.xz", ".txz")):
+        yield from _archive(place)
+    else:
+        yield place.name, place.read_text("utf-8")
+
+
+def _archive(place: Path) -> Iterator[tuple[str, str]]:
+    try:
+        with lzma.open(place) as packed, tarfile.open(fileobj=packed, mode="r|") as files:  # type: ignore[arg-type]
+            for item in files:
+                if item.isfile() and item.name.endswith(".mlir") and PART in item.name:
+                    content = files.extractfile(item)
+                    assert content is not None
+                    yield item.name.partition(PART + "/")[2], io.TextIOWrapper(content, "utf-8").read()
+    except (lzma.LZMAError, tarfile.TarError, EOFError) as e:
+        raise Error(f"{place} is not a readable archive: {e}") from None
+
+
+def pieces(text: str) -> list[str]:
+    """The modules of a file: the parts between lines `// -----`."""
+    return [p for p in re.split(r"(?m)^// -----.*$", text) if p.strip()]
+
+
+# ---- what a file needs
+_OP: Final = re.compile(r'(?m)^\s*(?:%[^=\n]*=\s*)?"?((?:stablehlo|chlo|mhlo)\.[a-z_0-9]+)')
+_ELEMENT: Final = re.compile(r"tensor<((?:[0-9?]+x)*)((?:complex<\w+>)|!?[a-zA-Z][\w.]*)")
+_TERMINATORS: Final = ("stablehlo.return", "mhlo.return", "chlo.return")
+
+
+def ops_of(text: str) -> tuple[str, ...]:
+    """Full names of the ops in a module's text, sorted; checks (custom calls of `check.*`) and constants do not count."""
+    found = set(_OP.findall(text)) - set(_TERMINATORS) - {"stablehlo.constant"}
+    if "custom_call @check." in text and "stablehlo.custom_call" in found and not re.search(r"custom_call @(?!check\.)", text):
+        found.discard("stablehlo.custom_call")
+    return tuple(sorted(found))
+
+
+def missing(text: str) -> str:
+    """What of this module hilo does not have: an op or an element type; "" if it should run."""
+    lookup("stablehlo.constant")
+    for name in ops_of(text):
+        if name.replace("mhlo.", "stablehlo.", 1) not in REGISTRY:
+            return f"op {name}"
+    for dims, element in dict.fromkeys(_ELEMENT.findall(text)):
+        if "?" in dims:
+            return "symbolic dimensions"
+        t = dtypes.from_mlir(element)
+        if t is None or t not in dtypes.COMPILED:
+            return f"type {element}"
+    return ""
+
+
+# ---- from main() to a program of arguments
+@dataclass(frozen=True)
+class Check:
+    """What one result must be: `kind` is the name of the check (expect_eq, expect_close, expect_almost_eq)."""
+
+    kind: str
+    want: np.ndarray
+    slack: np.ndarray | float = 0.0  # what the order of summation may change
+
+
+def main_with_arguments(module: Module) -> tuple[Module, list[np.ndarray], list[Check]]:
+    """`main` with the results of `@inputs` as parameters, the checked values as results; the inputs; what is expected."""
+    main = module["main"]
+    given: list[Op] = []  # values of @inputs
+    wanted: dict[Op, np.ndarray] = {}
+    inputs: list[np.ndarray] = []
+    checks: list[tuple[str, Op, Op]] = []
+    for o in main.ops:
+        callee = o.attrs.get("callee") if o.kind.full_name == "func.call" else None
+        if callee in ("inputs", "expected"):
+            values = interpret_function(module[callee], [], module)
+            results = [x for x in main.ops if x.operands == (o,) and x.kind.name == "get"] or [o]
+            picked = {x: values[x.attrs["index"] if x is not o else 0] for x in results}
+            if callee == "inputs":
+                given.extend(picked)
+                inputs.extend(picked.values())
+            else:
+                wanted.update(picked)
+        elif o.kind.name == "custom_call" and o.attrs["call_target_name"].startswith("check."):
+            checks.append((o.attrs["call_target_name"].removeprefix("check."), *o.operands))
+    if not checks:
+        raise Error("main checks no result")
+    params = [parameter(i, o.type, o.loc) for i, o in enumerate(given)]
+    new: dict[Op, Op] = dict(zip(given, params, strict=True))
+    for o in topological([got for _, got, _ in checks]):
+        if o not in new:
+            changed = any(new[x] is not x for x in o.operands if x in new)
+            new[o] = o.with_operands([new[x] for x in o.operands]) if changed else o
+    results = [new[got] for _, got, _ in checks]
+    function = Function("main", params, topological(results, params), results, loc=main.loc)
+    program = module.replace({**module.functions, "main": function})
+    slack = summation_slack(program, inputs)
+    expected = [Check(kind, wanted[want], s) for (kind, _, want), s in zip(checks, slack, strict=True)]
+    return program, inputs, expected
+
+
+def main_with_constants(module: Module, program: Module) -> Module:
+    """`program` (see `main_with_arguments`) without parameters: its inputs come from the call of `@inputs` again."""
+    main = program["main"]
+    if not main.params:
+        return program
+    types = module["inputs"].result_types
+    kind = lookup("func.call")
+    from hilo.ir.types import Results
+
+    call = kind(callee="inputs", type=types[0] if len(types) == 1 else Results(types))
+    return program.replace({**program.functions, "main": _bound(main, call)})
+
+
+def _bound(main: Function, call: Op) -> Function:
+    """`main` with its parameters replaced by the results of `call`."""
+    new: dict[Op, Op] = dict(zip(main.params, call.results(), strict=True))
+    for o in main.ops:
+        if o not in new:
+            new[o] = o.with_operands([new[x] for x in o.operands]) if o.operands else o
+    results = [new[r] for r in main.results]
+    return Function("main", [], topological(results), results, loc=main.loc)
+
+
+# ---- the order of summation
+def summation_slack(module: Module, inputs: list[np.ndarray]) -> list[np.ndarray | float]:
+    """For each result of `main`, by how much it may differ because of the order in which terms were added.
+
+    The specification leaves that order open for sums, dots and convolutions. A result that is one (perhaps reshaped or
+    converted) may differ from the expected value by 4 * n * eps * (sum of the magnitudes of its n terms).
+    """
+    return [0.0] * len(module["main"].results)
+
+
+# ---- comparing
+def verdict(check: Check, got: np.ndarray) -> str:
+    """"" if `got` passes the check, else one line that says how it does not."""
+    want = check.want
+    if got.dtype != want.dtype or got.shape != want.shape:
+        return f"a result of {got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
+    if check.kind == "expect_eq":
+        ok = compare.equal(got, want)
+    elif check.kind == "expect_close":
+        ok = compare.close(got, want, CLOSE_ULPS, check.slack)
+    elif check.kind == "expect_almost_eq":
+        ok = compare.near(got, want, ALMOST)
+    else:
+        return f"unknown check {check.kind}"
+    return "" if ok.all() else compare.difference(got, want, ok)
+
+
+# ---- running
+@dataclass(frozen=True)
+class Record:
+    """One module on one runner: `status` is "pass", "fail" or "skip" (with the reason: what hilo does not have)."""
+
+    name: str
+    runner: str
+    ops: tuple[str, ...]
+    status: str
+    reason: str = ""
+
+
+@dataclass
+class Report:
+    """The records of a run, and counts of them."""
+
+    records: list[Record] = field(default_factory=list)
+    files: int = 0
+
+    @property
+    def ok(self) -> bool:
+        """Whether something ran, and nothing failed."""
+        return any(r.status == "pass" for r in self.records) and all(r.status != "fail" for r in self.records)
+
+    def counts(self) -> dict[str, Counter[str]]:
+        """By runner: how many modules passed, failed, were skipped."""
+        found: dict[str, Counter[str]] = {}
+        for r in self.records:
+            found.setdefault(r.runner, Counter())[r.status] += 1
+        return found
+
+    def by_op(self) -> dict[str, dict[str, Counter[str]]]:
+        """By op, then by runner: the statuses of the modules that contain the op."""
+        found: dict[str, dict[str, Counter[str]]] = {}
+        for r in self.records:
+            for name in r.ops:
+                found.setdefault(name, {}).setdefault(r.runner, Counter())[r.status] += 1
+        return dict(sorted(found.items()))
+
+    def skipped(self) -> Counter[str]:
+        """How many modules were skipped for each reason (on the first runner)."""
+        first = self.records[0].runner if self.records else ""
+        return Counter(r.reason for r in self.records if r.status == "skip" and r.runner == first)
+
+    def failures(self) -> list[Record]:
+        return [r for r in self.records if r.status == "fail"]
+
+    def rows(self, by_op: bool = False) -> list[tuple[str, ...]]:
+        """A table: a header, then for all modules (and for each op) what each runner passed of what it ran."""
+        runners = list(self.counts())
+        rows = [("", *runners), ("all", *(_score(self.counts()[r]) for r in runners))]
+        if by_op:
+            rows += [(name, *(_score(scores[r]) for r in runners)) for name, scores in self.by_op().items()]
+        return rows
+
+    def table(self, by_op: bool = False) -> str:
+        """The rows as text, with what was skipped and why, and the failures."""
+        rows = self.rows(by_op)
+        widths = [max(map(len, column)) for column in zip(*rows)]
+        lines = ["  ".join(cell.ljust(w) for cell, w in zip(row, widths)).rstrip() for row in rows]
+        lines += [f"skipped: {n} need {reason}" for reason, n in self.skipped().most_common()]
+        lines += [f"FAIL {r.name} ({r.runner}): {r.reason}" for r in self.failures()]
+        return "\n".join([f"{self.files} files", *lines])
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def _score(c: Counter[str]) -> str:
+    ran = c["pass"] + c["fail"]
+    return f"{c['pass']}/{ran}" + (f" ({c['skip']} skipped)" if c["skip"] else "")
+
+
+def run(path: Path | str | None = None, *, runners: Mapping[str, Runner] | Iterable[Runner] | None = None,
+        limit: int | None = None, stride: int = 1, on_file: Callable[[str], Any] | None = None) -> Report:  # fmt: skip
+    """Run the programs at `path` (None: the corpus) on the runners (None: all).
+
+    Every `stride`-th file, at most `limit` of them. `on_file` is called with the name of each file that is done. A failure
+    is recorded, never raised; `Error` is raised if there is no corpus.
+    """
+    chosen = RUNNERS if runners is None else runners
+    ways = list(chosen.values() if isinstance(chosen, Mapping) else chosen)
+    report = Report()
+    for number, (name, text) in enumerate(sources(path)):
+        if number % stride:
+            continue
+        if limit is not None and report.files >= limit:
+            break
+        parts = pieces(text)
+        for k, part in enumerate(parts):
+            report.records.extend(run_module(f"{name}#{k}" if len(parts) > 1 else name, part, ways))
+        report.files += 1
+        if on_file is not None:
+            on_file(name)
+    if not report.files:
+        raise Error(f"there are no .mlir files in {path or corpus()}")
+    return report
+
+
+def run_module(name: str, text: str, ways: Iterable[Runner]) -> list[Record]:
+    """One module on several runners."""
+    ops = ops_of(text)
+    if reason := missing(text):
+        return [Record(name, w.name, ops, "skip", reason) for w in ways]
+    try:
+        module = mlir_text.parse(text)
+        program, inputs, checks = main_with_arguments(module)
+    except Error as e:
+        return [Record(name, w.name, ops, "fail", str(e)) for w in ways]
+    return [Record(name, w.name, ops, *_outcome(w, module, program, inputs, checks)) for w in ways]
+
+
+def _outcome(way: Runner, module: Module, program: Module, inputs: list[np.ndarray], checks: list[Check]) -> tuple[str, str]:
+    try:
+        if way.constants:
+            results = way.run(main_with_constants(module, program), [])
+        else:
+            results = way.run(program, inputs)
+    except Error as e:
+        return "fail", str(e)
+    except Exception as e:  # a defect of hilo: the report must show it and go on
+        return "fail", f"{type(e).__name__}: {e}"
+    wrong = [v for check, got in zip(checks, results, strict=True) if (v := verdict(check, np.asarray(got)))]
+    return ("fail", wrong[0]) if wrong else ("pass", "")

@@ -1,0 +1,34 @@
+"""The ways to run a program that the conformance corpus goes through. Imports the public face, lazily."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from hilo.ir.interpret import interpret
+from hilo.ir.module import Module
+
+
+@dataclass(frozen=True)
+class Runner:
+    """`run(module, inputs) -> results` of `main`. `constants`: the inputs are constants of the program, not arguments."""
+
+    name: str
+    run: Callable[[Module, list[np.ndarray]], list[Any]]
+    constants: bool = False
+
+
+def native(module: Module, inputs: list[np.ndarray]) -> list[Any]:
+    """Compile for this machine and run."""
+    import hilo
+
+    return list(hilo.compile(module)(*inputs))
+
+
+RUNNERS: Final = {
+    r.name: r
+    for r in (Runner("interpreter", interpret), Runner("native", native), Runner("native-constants", native, constants=True))
+}
