@@ -37,7 +37,9 @@ def main() -> None:
 @click.option("--check/--no-check", default=True, show_default=True, help="Compare the results with the first peer's.")
 @click.option("--compile-time", is_flag=True, help="Compile CPU time and peak memory too, each in a fresh process.")
 @click.option("--json", "json_path", help="Write the figures there as JSON.")
-def run(peers: str, names: str, threads: int, rounds: int, check: bool, compile_time: bool, json_path: str | None) -> None:
+def run(
+    peers: str, names: str, threads: int, rounds: int, check: bool, compile_time: bool, json_path: str | None
+) -> None:
     """Time calls of every module."""
     chosen = ["hilo", *filter(None, peers.split(","))]
     rows = []
@@ -116,7 +118,9 @@ def compile_figures(name: str, peer: str, threads: int) -> dict[str, float | str
     done = subprocess.run([sys.executable, "-m", "benchmarks", "compile-once", name, peer, str(threads)],
                           capture_output=True, text=True, env=env, check=False)  # fmt: skip
     if done.returncode:
-        return {f"{peer}_compile_error": done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "failed"}
+        return {
+            f"{peer}_compile_error": done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "failed"
+        }
     figures = json.loads(done.stdout.splitlines()[-1])
     return {f"{peer}_compile": figures["cpu"], f"{peer}_peak_mb": figures["peak_mb"]}
 

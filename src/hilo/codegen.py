@@ -40,7 +40,7 @@ class Code:
         return [llvm.emit(g, self.target) for g in self.groups]
 
     def text(self, form: str) -> str:
-        """"llvm", "asm", "c" or "kernels" (a table)."""
+        """ "llvm", "asm", "c" or "kernels" (a table)."""
         if form == "kernels":
             return kernel_table(self.program)
         if form == "c":
@@ -99,7 +99,9 @@ def object_for(text: str, target: Target, store: Cache) -> bytes:
     from hilo.runtime.cache import Key
 
     version = ".".join(map(str, llvm_version_info))
-    key = Key.of(text, cpu=target.cpu, features=target.features, llvm=version, llvmlite=llvmlite_version, opt=str(cpu.OPT_LEVEL))
+    key = Key.of(
+        text, cpu=target.cpu, features=target.features, llvm=version, llvmlite=llvmlite_version, opt=str(cpu.OPT_LEVEL)
+    )
     data = store.get(key)
     if data is None:
         data = cpu.compile(text, target)

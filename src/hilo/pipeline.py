@@ -1,7 +1,7 @@
 """The phases of a compilation, as one flat list. Imports everything below it: formats, passes, kernels, plan, backend, runtime.
 
-    Module ── legalize, inline, simplify, fuse, schedule ──> Function      (the tensor IR; PASSES)
-           ── plan (kernels, buffers) ──> Program ── codegen ──> objects ── load ──> Executable
+Module ── legalize, inline, simplify, fuse, schedule ──> Function      (the tensor IR; PASSES)
+       ── plan (kernels, buffers) ──> Program ── codegen ──> objects ── load ──> Executable
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def text_after(module: Module, phase: str, *, entry: str = "main", target: str =
     return program_text(trace.after(phase))
 
 
-def optimized_text(module: Module, *, entry: str = "main", passes: Iterable[str] | None = None) -> str:  # noqa: F811
+def optimized_text(module: Module, *, entry: str = "main", passes: Iterable[str] | None = None) -> str:
     """The entry function as StableHLO after the passes up to fusion, or after those named."""
     from hilo.passes.cse import cse
     from hilo.passes.dce import dce

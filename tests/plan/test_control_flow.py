@@ -46,16 +46,27 @@ PROGRAMS = {
     "carried twice, changed": vectors(
         2, "%r#1, %r#2", loop("%a = %x0, %b = %x1", [V, V], f"%s = stablehlo.multiply %a, %b : {V}", "%s, %s", 4)
     ),
-    "unchanged": vectors(2, "%r#1, %r#2", loop("%a = %x0, %b = %x1", [V, V], f"%s = stablehlo.add %a, %b : {V}", "%s, %b")),
+    "unchanged": vectors(
+        2, "%r#1, %r#2", loop("%a = %x0, %b = %x1", [V, V], f"%s = stablehlo.add %a, %b : {V}", "%s, %b")
+    ),
     "captured as next": vectors(2, "%r#1", loop("%a = %x0", [V], "", "%x1")),
-    "same start": vectors(1, "%r#1, %r#2", loop("%a = %x0, %b = %x0", [V, V], f"%s = stablehlo.add %a, %b : {V}", "%s, %a")),
+    "same start": vectors(
+        1, "%r#1, %r#2", loop("%a = %x0, %b = %x0", [V, V], f"%s = stablehlo.add %a, %b : {V}", "%s, %a")
+    ),
     "no turn": vectors(1, "%r#1", loop("%a = %x0", [V], f"%s = stablehlo.add %a, %a : {V}", "%s", limit=0)),
     "read after the next value is made": vectors(
         1,
         "%r#1, %r#2",
-        loop("%a = %x0, %b = %x0", [V, V], f"%s = stablehlo.add %a, %a : {V}\n%t = stablehlo.multiply %a, %s : {V}", "%s, %t"),
+        loop(
+            "%a = %x0, %b = %x0",
+            [V, V],
+            f"%s = stablehlo.add %a, %a : {V}\n%t = stablehlo.multiply %a, %s : {V}",
+            "%s, %t",
+        ),
     ),
-    "reversed in place": vectors(1, "%r#1", loop("%a = %x0", [V], f"%s = stablehlo.reverse %a, dims = [0] : {V}", "%s")),
+    "reversed in place": vectors(
+        1, "%r#1", loop("%a = %x0", [V], f"%s = stablehlo.reverse %a, dims = [0] : {V}", "%s")
+    ),
     "row from rolled row": vectors(
         1,
         "%r#1",
@@ -94,7 +105,9 @@ PROGRAMS = {
     ),
     "results are arguments": f"func.func @main(%x0: {V}) -> ({V}, {V}) {{ return %x0, %x0 : {V}, {V} }}",
     "a result twice": vectors(1, "%s, %s", f"%s = stablehlo.add %x0, %x0 : {V}"),
-    "a result that is read": vectors(1, "%s, %t", f"%s = stablehlo.add %x0, %x0 : {V}\n%t = stablehlo.multiply %s, %s : {V}"),
+    "a result that is read": vectors(
+        1, "%s, %t", f"%s = stablehlo.add %x0, %x0 : {V}\n%t = stablehlo.multiply %s, %s : {V}"
+    ),
 }
 
 
@@ -118,7 +131,12 @@ def test_loops(name: str) -> None:
 def test_nested_loops_and_case() -> None:
     inner = loop("%b = %a", [V], f"%s = stablehlo.add %b, %x0 : {V}", "%s", limit=2)
     inner = inner.replace("%i", "%j").replace("%r:", "%w:").replace("%zero =", "%zero2 =").replace("%one =", "%one2 =")
-    inner = inner.replace("%limit", "%limit2").replace("= %zero,", "= %zero2,").replace("%next", "%next2").replace("%one :", "%one2 :")
+    inner = (
+        inner.replace("%limit", "%limit2")
+        .replace("= %zero,", "= %zero2,")
+        .replace("%next", "%next2")
+        .replace("%one :", "%one2 :")
+    )
     body = f"""{inner}
       %k = "stablehlo.case"(%i) ({{
         stablehlo.return %w#1 : {V}

@@ -17,7 +17,15 @@ from hilo.cli.common import arguments, entry_option, function, target_option, th
 @entry_option
 @target_option
 @threads_option
-@click.option("--random", "seed", type=int, default=0, show_default=True, metavar="SEED", help="Random arrays if no files are named.")
+@click.option(
+    "--random",
+    "seed",
+    type=int,
+    default=0,
+    show_default=True,
+    metavar="SEED",
+    help="Random arrays if no files are named.",
+)
 @click.option("--seconds", type=float, default=2.0, show_default=True, help="How long to measure.")
 @click.option("--explain", is_flag=True, help="Each kernel: units, estimated cost, buffers.")
 def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, seed: int,

@@ -13,7 +13,9 @@ from hilo.cli.common import entry_option, target_option, write_text
 @entry_option
 @target_option
 @click.option("--to", "phase", metavar="PHASE", help="Stop after this phase and print the IR (--to=list names them).")
-@click.option("--emit", type=click.Choice(["llvm", "asm", "c", "memory"]), help="Print this form of the compiled program.")
+@click.option(
+    "--emit", type=click.Choice(["llvm", "asm", "c", "memory"]), help="Print this form of the compiled program."
+)
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
 def command(file: str, entry: str, target: str, phase: str | None, emit: str | None, output: str | None) -> None:
     """Compile a program, and show its IR after any phase, its LLVM IR, assembly, C, or memory plan.

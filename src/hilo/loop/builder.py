@@ -128,20 +128,33 @@ class Builder:
         return self.pure(kind, (a,), a.type)
 
     # ---- integers and floats
-    def add(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("add", a, b)  # fmt: skip  # noqa: E704
-    def sub(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("sub", a, b)  # fmt: skip  # noqa: E704
-    def mul(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("mul", a, b)  # fmt: skip  # noqa: E704
-    def and_(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("and", a, b)  # fmt: skip  # noqa: E704
-    def or_(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("or", a, b)  # fmt: skip  # noqa: E704
-    def xor(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("xor", a, b)  # fmt: skip  # noqa: E704
-    def shl(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("shl", a, b)  # fmt: skip  # noqa: E704
-    def lshr(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("lshr", a, b)  # fmt: skip  # noqa: E704
-    def ashr(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("ashr", a, b)  # fmt: skip  # noqa: E704
-    def fadd(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fadd", a, b)  # fmt: skip  # noqa: E704
-    def fsub(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fsub", a, b)  # fmt: skip  # noqa: E704
-    def fmul(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fmul", a, b)  # fmt: skip  # noqa: E704
-    def fdiv(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fdiv", a, b)  # fmt: skip  # noqa: E704
-    def copysign(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("copysign", a, b)  # fmt: skip  # noqa: E704
+    def add(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("add", a, b)  # fmt: skip
+
+    def sub(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("sub", a, b)  # fmt: skip
+
+    def mul(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("mul", a, b)  # fmt: skip
+
+    def and_(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("and", a, b)  # fmt: skip
+
+    def or_(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("or", a, b)  # fmt: skip
+
+    def xor(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("xor", a, b)  # fmt: skip
+
+    def shl(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("shl", a, b)  # fmt: skip
+
+    def lshr(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("lshr", a, b)  # fmt: skip
+
+    def ashr(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("ashr", a, b)  # fmt: skip
+
+    def fadd(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fadd", a, b)  # fmt: skip
+
+    def fsub(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fsub", a, b)  # fmt: skip
+
+    def fmul(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fmul", a, b)  # fmt: skip
+
+    def fdiv(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("fdiv", a, b)  # fmt: skip
+
+    def copysign(self, a: Node | Num, b: Node | Num) -> Node: return self.binary("copysign", a, b)  # fmt: skip
 
     def fma(self, a: Node | Num, b: Node | Num, c: Node | Num) -> Node:
         """a * b + c, rounded once."""
@@ -155,13 +168,19 @@ class Builder:
         """acc + the products of the 4 bytes (a's unsigned, b's signed) or 2 halves (signed) of each i32 lane."""
         return self.pure(f"dot{parts}", (acc, a, b), acc.type)
 
-    def fneg(self, a: Node) -> Node: return self.unary("fneg", a)  # fmt: skip  # noqa: E704
-    def fabs(self, a: Node) -> Node: return self.unary("fabs", a)  # fmt: skip  # noqa: E704
-    def sqrt(self, a: Node) -> Node: return self.unary("sqrt", a)  # fmt: skip  # noqa: E704
-    def floor(self, a: Node) -> Node: return self.unary("floor", a)  # fmt: skip  # noqa: E704
-    def ceil(self, a: Node) -> Node: return self.unary("ceil", a)  # fmt: skip  # noqa: E704
-    def rint(self, a: Node) -> Node: return self.unary("rint", a)  # fmt: skip  # noqa: E704
-    def ftrunc(self, a: Node) -> Node: return self.unary("trunc", a)  # fmt: skip  # noqa: E704
+    def fneg(self, a: Node) -> Node: return self.unary("fneg", a)  # fmt: skip
+
+    def fabs(self, a: Node) -> Node: return self.unary("fabs", a)  # fmt: skip
+
+    def sqrt(self, a: Node) -> Node: return self.unary("sqrt", a)  # fmt: skip
+
+    def floor(self, a: Node) -> Node: return self.unary("floor", a)  # fmt: skip
+
+    def ceil(self, a: Node) -> Node: return self.unary("ceil", a)  # fmt: skip
+
+    def rint(self, a: Node) -> Node: return self.unary("rint", a)  # fmt: skip
+
+    def ftrunc(self, a: Node) -> Node: return self.unary("trunc", a)  # fmt: skip
 
     def cmp(self, pred: str, a: Node | Num, b: Node | Num) -> Node:
         """Compare; the predicate's name says integer (slt, ult, eq ...) or float (olt, oeq, une, uno ...)."""
@@ -249,7 +268,9 @@ class Builder:
             return self.pure("load", args, type, **attrs, invariant=True)
         return self.effect("load", args, type, **attrs, invariant=False)
 
-    def store(self, ptr: Node, value: Node, *, mask: Node | None = None, align: int = 0, nontemporal: bool = False) -> Node:
+    def store(
+        self, ptr: Node, value: Node, *, mask: Node | None = None, align: int = 0, nontemporal: bool = False
+    ) -> Node:
         args = (ptr, value) if mask is None else (ptr, value, mask)
         return self.effect("store", args, align=align or value.type.size, nontemporal=nontemporal)
 
@@ -333,7 +354,9 @@ class Builder:
         self.block.nodes.append(node)
         return self._results(node, (v.type for v in init))
 
-    def while_(self, init: Iterable[Node], cond: Callable[..., Node], body: Callable[..., Iterable[Node]]) -> tuple[Node, ...]:
+    def while_(
+        self, init: Iterable[Node], cond: Callable[..., Node], body: Callable[..., Iterable[Node]]
+    ) -> tuple[Node, ...]:
         """while cond(*carried): carried = body(*carried)."""
         init = tuple(init)
         test, block = Block(self.block), Block(self.block)

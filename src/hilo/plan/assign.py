@@ -156,7 +156,9 @@ def _share(call: Call, now: int) -> None:
             if operand.last != now or operand.home != result.home:
                 continue
             positions = [j for j, x in enumerate(call.operands) if x is operand or x.root() is operand.root()]
-            others = [x for x in call.results if x is not result and x.shares is not None and x.root() is operand.root()]
+            others = [
+                x for x in call.results if x is not result and x.shares is not None and x.root() is operand.root()
+            ]
             if others or any((j, r) not in call.in_place for j in positions):
                 continue
             result.shares = operand

@@ -108,7 +108,9 @@ class Planner:
         """The buffer of a constant; equal ones share it."""
         b = self._constant_of.get(value)
         if b is None:
-            b = self._constant_of[value] = Buffer("constant", value.data.nbytes, index=len(self.constants), type=value.type)
+            b = self._constant_of[value] = Buffer(
+                "constant", value.data.nbytes, index=len(self.constants), type=value.type
+            )
             self.constants.append(np.ascontiguousarray(value.data))
         return b
 
@@ -156,7 +158,13 @@ def _root(op: Op, roots: dict[Op, Root]) -> Root:
 
 
 _RENAMES = frozenset(
-    ("stablehlo.reshape", "hilo.get", "stablehlo.optimization_barrier", "stablehlo.get_tuple_element", "stablehlo.tuple")
+    (
+        "stablehlo.reshape",
+        "hilo.get",
+        "stablehlo.optimization_barrier",
+        "stablehlo.get_tuple_element",
+        "stablehlo.tuple",
+    )
 )
 _NOT_MADE = frozenset((*_RENAMES, "hilo.parameter", "stablehlo.after_all", "stablehlo.create_token"))
 

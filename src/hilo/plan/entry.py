@@ -172,5 +172,3 @@ class _Writer:
             self.pointers[r] = node
             if self.outlined and r in self.layout.slots:
                 b.store(b.gep(self.frame, self.layout.slots[r]), node)
-
-

@@ -70,9 +70,19 @@ def plan_while(scope: Scope, op: Op) -> Any:
     outs = {i: Buffer("pointer", params[i].nbytes, backing=backing, type=params[i].type) for i in carried}
     free = [b for b in (*params.values(), *spare.values()) if b not in taken]
     scope.steps.append(
-        While(op, tuple(params.values()), tuple(storage.values()), tuple(spare.values()), tuple(spare_storage.values()),
-              test.steps, pred, inner.steps, tuple(following[i] for i in carried), _match(list(spare.values()), free),
-              tuple(outs.values()))  # fmt: skip
+        While(
+            op,
+            tuple(params.values()),
+            tuple(storage.values()),
+            tuple(spare.values()),
+            tuple(spare_storage.values()),
+            test.steps,
+            pred,
+            inner.steps,
+            tuple(following[i] for i in carried),
+            _match(list(spare.values()), free),
+            tuple(outs.values()),
+        )
     )
     out = tuple(outs.get(i, ()) for i in range(count))
     return out if isinstance(op.type, Results) else out[0]
@@ -100,7 +110,11 @@ def _carried_from(inner: Scope, body: Function, i: int) -> int | None:
 def _writes_in_place(inner: Scope, body: Function, i: int) -> bool:
     """Whether result `i` of the body may overwrite parameter `i`: it is read only before, or overlaps safely."""
     maker, index = inner.root(body.results[i])
-    if not inner.is_made_here((maker, index)) or maker.kind.full_name in ("stablehlo.while", "stablehlo.if", "stablehlo.case"):
+    if not inner.is_made_here((maker, index)) or maker.kind.full_name in (
+        "stablehlo.while",
+        "stablehlo.if",
+        "stablehlo.case",
+    ):
         return False
     param = body.params[i]
     if any(inner.root(r)[0] is param for r in body.results):

@@ -20,7 +20,10 @@ class MemoryReport:
     largest: tuple[tuple[int, str, str, str], ...]
 
     def __str__(self) -> str:
-        lines = [f"{name:12} {getattr(self, name):>14,} bytes" for name in ("arguments", "results", "constants", "temporaries", "peak")]
+        lines = [
+            f"{name:12} {getattr(self, name):>14,} bytes"
+            for name in ("arguments", "results", "constants", "temporaries", "peak")
+        ]
         for nbytes, t, op, loc in self.largest:
             lines.append(f"  {nbytes:>14,} {t:20} {op} {loc}".rstrip())
         return "\n".join(lines)
@@ -35,7 +38,9 @@ def memory_report(program: Program, count: int = 10) -> MemoryReport:
     arguments, results = total(program.arguments), total(program.results)
     roots = [b for b in program.buffers if b.shares is None and b.first >= 0]
     big = sorted(roots, key=lambda b: -b.nbytes)[:count]
-    largest = tuple((b.nbytes, repr(b.type) if b.type else "scratch", b.source.name if b.source else "", _where(b)) for b in big)
+    largest = tuple(
+        (b.nbytes, repr(b.type) if b.type else "scratch", b.source.name if b.source else "", _where(b)) for b in big
+    )
     constants = sum(c.nbytes for c in program.constants)
     return MemoryReport(arguments, results, constants, program.arena_size,
                         arguments + results + constants + program.arena_size, largest)  # fmt: skip

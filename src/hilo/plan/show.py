@@ -21,7 +21,12 @@ def show(program: Program) -> str:
             text = f"copy {place(s.source)} -> {place(s.target)}"
         elif isinstance(s, While):
             text = f"while, carrying {_buffers(s.storage)}"
-            parts = [(depth + 1, "condition:"), *((depth + 2, x) for x in s.cond), (depth + 1, "body:"), *((depth + 2, x) for x in s.body)]
+            parts = [
+                (depth + 1, "condition:"),
+                *((depth + 2, x) for x in s.cond),
+                (depth + 1, "body:"),
+                *((depth + 2, x) for x in s.body),
+            ]
             stack.extend(reversed(parts))
         else:
             text = f"switch on {place(s.index)}"
