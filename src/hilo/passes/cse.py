@@ -1,4 +1,4 @@
-"""Common subexpressions: keep one of several equal ops. Imports ir, passes.regions, rewrite (what commutes)."""
+"""Common subexpressions: keep one of several equal ops. Imports ir, rewrite.regions, rewrite (what commutes)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 from hilo.ir.module import Function
 from hilo.ir.op import PARAMETER, Op
 from hilo.ir.registry import REGISTRY
-from hilo.passes.regions import Effects, Regions
 from hilo.rewrite.pattern import COMMUTATIVE
+from hilo.rewrite.regions import Effects, Regions
 
 
 def cse(f: Function) -> Function:

@@ -1,11 +1,11 @@
-"""Dead code: drop ops that no result and no effect needs. Imports ir, passes.regions, passes.narrow."""
+"""Dead code: drop ops that no result and no effect needs. Imports ir, rewrite.regions, passes.narrow."""
 
 from __future__ import annotations
 
 from hilo.ir.module import Function
 from hilo.ir.op import PARAMETER
 from hilo.passes.narrow import narrow
-from hilo.passes.regions import Effects, Regions
+from hilo.rewrite.regions import Effects, Regions
 
 
 def dce(f: Function) -> Function:

@@ -1,5 +1,5 @@
 """Inlining: everything that the entry reaches by `func.call` and `composite` becomes one function. Imports ir,
-passes.regions."""
+rewrite.regions."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from hilo.errors import Error, Unsupported
-from hilo.ir.module import Function, Loc, Module
-from hilo.ir.op import PARAMETER, Op
+from hilo.ir.module import Function, Module
+from hilo.ir.op import Op
 from hilo.ir.types import Results
-from hilo.passes.regions import Effects, Regions, regions
+from hilo.rewrite.bodies import instantiate
+from hilo.rewrite.regions import Effects, Regions, regions
 
 #: The most ops that inlining may produce; beyond it a program is refused with a word why.
 LIMIT: Final = 5_000_000
@@ -42,28 +43,6 @@ def callee_of(op: Op) -> str | None:
         return None
     name: Any = op.attrs[key]
     return str(name).removeprefix("@")
-
-
-def instantiate(f: Function, operands: tuple[Op, ...], out: list[Op], call: Loc | None = None) -> tuple[Op, ...]:
-    """Copy `f`'s body to the end of `out` with `operands` for its parameters; gives its results.
-
-    Ops' locations become call-site locations if `call` is one. Ops that do not depend on parameters are copied too: a
-    function's ops belong to it alone.
-    """
-    new = dict(zip(f.params, operands, strict=True))
-    locs: dict[Any, Any] = {}
-    for op in f.ops:
-        if op.kind is PARAMETER:
-            continue
-        loc = op.loc
-        if call is not None and loc is not None:
-            loc = locs.get(loc)
-            if loc is None:
-                loc = locs[op.loc] = Loc("callsite", children=(op.loc, call))
-        copy = Op(op.kind, tuple([new[x] for x in op.operands]), op.attrs, op.type, loc)
-        new[op] = copy
-        out.append(copy)
-    return tuple([new[r] for r in f.results])
 
 
 class _Inliner:
@@ -146,7 +125,8 @@ class _Inliner:
         self.total += len(body.ops)
         if self.total > LIMIT:
             raise Unsupported(f"inlining its calls gives more than {LIMIT} ops", loc=op.loc, op=op.kind.full_name)
-        results = instantiate(body, op.operands, out, op.loc if isinstance(op.loc, Loc) else None)
+        copies, results = instantiate(body, op.operands, op.loc)
+        out += copies
         if not any(map(self.effects.of, body.ops)):
             known[key] = results
         return results

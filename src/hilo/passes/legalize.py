@@ -4,15 +4,25 @@ ir, rewrite."""
 from __future__ import annotations
 
 from functools import cache
+from typing import Final
 
 from hilo.errors import Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import OpaqueType, TensorType, Type, result_types
-from hilo.passes.regions import regions
 from hilo.rewrite import Rule, RuleSet, rewrite
+from hilo.rewrite.ops import custom_call
 from hilo.rewrite.pattern import Symbol
+from hilo.rewrite.regions import regions
+
+_MARKERS: Final = (
+    "LayoutConstraint",
+    "SPMDFullToShardShape",
+    "SPMDShardToFullShape",
+    "Sharding",
+    "annotate_device_placement",
+)
 
 
 def legalize(f: Function) -> Function:
@@ -29,7 +39,9 @@ def legalize(f: Function) -> Function:
 def _expansions() -> RuleSet:
     import hilo.ops  # noqa: F401  # fills the registry
 
-    return RuleSet("expand", [_expansion(kind.full_name) for kind in REGISTRY.values() if kind.expand])
+    rules = RuleSet("expand", [_expansion(kind.full_name) for kind in REGISTRY.values() if kind.expand])
+    rules.rule(custom_call)(marker_call)
+    return rules
 
 
 def _expansion(name: str) -> Rule:
@@ -40,6 +52,13 @@ def _expansion(name: str) -> Rule:
         return kind.expand(*op.operands, **op.attrs.own())
 
     return Rule([Symbol(name).any], expand, "passes/legalize.py", name=f"expand {name}")
+
+
+def marker_call(op: Op) -> Op | None:
+    """A custom call that only marks a value for many devices is, on one device, the value itself."""
+    if op.attrs["call_target_name"] not in _MARKERS or len(op.operands) != 1 or op.operands[0].type is not op.type:
+        return None
+    return op.operands[0]
 
 
 def _check(f: Function) -> None:

@@ -3,12 +3,11 @@ Imports ir."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
-from hilo.ir.module import Function, parameter
-from hilo.ir.op import GET, PARAMETER, Attrs, Op
+from hilo.ir.module import Function
+from hilo.ir.op import GET, Attrs, Op
 from hilo.ir.types import Results
-from hilo.passes.regions import Effects, Regions, regions
+from hilo.rewrite.bodies import Needs, restrict
+from hilo.rewrite.regions import Regions, regions
 
 _CONTROL = ("while", "if", "case")
 
@@ -51,51 +50,6 @@ def narrow(f: Function, inner: Regions) -> Function:
     return f.replace(ops=kept, results=[new.get(r, r) for r in f.results]) if new else f
 
 
-def restrict(f: Function, params: Sequence[int], results: Sequence[int]) -> Function:
-    """`f` with only some of its parameters and results, and the ops (and effects) that those results need."""
-    need = _Needs(f)
-    need.mark(f.results[i] for i in results)
-    new: dict[Op, Op] = {f.params[i]: parameter(k, f.params[i].type, f.params[i].loc) for k, i in enumerate(params)}
-    kept = list(new.values())
-    for op in f.ops:
-        if op.kind is PARAMETER or op not in need.ops:
-            continue
-        copy = op.with_operands([new.get(x, x) for x in op.operands]) if any(x in new for x in op.operands) else op
-        kept.append(copy)
-        if copy is not op:
-            new[op] = copy
-    return Function(
-        f.name,
-        kept[: len(params)],
-        kept,
-        [new.get(f.results[i], f.results[i]) for i in results],
-        attrs=f.attrs,
-        loc=f.loc,
-    )
-
-
-class _Needs:
-    """What some results of a function need: ops, and parameters by index. Effects are always needed."""
-
-    def __init__(self, f: Function) -> None:
-        self.number = {p: i for i, p in enumerate(f.params)}
-        self.ops: set[Op] = set()
-        self.params: set[int] = set()
-        effects = Effects()
-        self.mark(op for op in f.ops if effects.of(op))
-
-    def mark(self, roots: Iterable[Op]) -> None:
-        stack = list(roots)
-        while stack:
-            op = stack.pop()
-            if op in self.ops:
-                continue
-            self.ops.add(op)
-            if op in self.number:
-                self.params.add(self.number[op])
-            stack += op.operands
-
-
 def _while(op: Op, read: set[int]) -> tuple[Op, dict[int, int]] | None:
     """The narrow `while` and the new positions of its results; None if nothing can go.
 
@@ -103,7 +57,7 @@ def _while(op: Op, read: set[int]) -> tuple[Op, dict[int, int]] | None:
     """
     cond, body = op.attrs["cond"], op.attrs["body"]
     n = len(body.results)
-    need, condition = _Needs(body), _Needs(cond)
+    need, condition = Needs(body), Needs(cond)
     condition.mark(cond.results)
     carried: set[int] = set()
     while True:
@@ -127,7 +81,7 @@ def _branches(op: Op, read: set[int]) -> tuple[Op, dict[int, int]] | None:
     results = sorted(read)
     captures: set[int] = set()
     for b in branches:
-        need = _Needs(b)
+        need = Needs(b)
         need.mark(b.results[i] for i in results)
         captures |= need.params
     kept = sorted(captures)
