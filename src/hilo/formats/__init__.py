@@ -1,0 +1,51 @@
+"""File formats of programs: recognized by content, read into modules. Imports ir and ops; each format is loaded when used."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Final
+
+from hilo.errors import Error, Unsupported
+from hilo.ir.module import Module
+
+_BYTECODE: Final = b"ML\xefR"
+_BLANK_OR_COMMENT: Final = re.compile(rb"(?:\s|//[^\n]*(?:\n|\Z))*")
+
+
+def sniff(data: bytes) -> str:
+    """The format of a file with this content (its beginning is enough): "mlir_text", "bytecode", "hlo_text" or "unknown"."""
+    if data.startswith(_BYTECODE):
+        return "bytecode"
+    m = _BLANK_OR_COMMENT.match(data)
+    start = data[m.end() if m else 0 :][:64]
+    if re.match(rb"HloModule\b", start):
+        return "hlo_text"
+    if re.match(rb"(?:builtin\.)?module\b|func(?:\.func)?\b|[#!][\w$]|\{-#|\"(?:builtin|func)\.", start):
+        return "mlir_text"
+    return "unknown"
+
+
+def load(path: str | os.PathLike[str]) -> Module:
+    """The module in the file `path`. Raises `Error` for a file that cannot be read or holds no program."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as e:
+        raise Error(f"cannot read the file: {e.strerror or e}", loc=os.fspath(path)) from None
+    return loads(data, os.fspath(path))
+
+
+def loads(data: bytes, filename: str = "<bytes>") -> Module:
+    """The module in `data`, whose format is found by its content; `filename` is for messages."""
+    kind = sniff(data)
+    if kind == "bytecode":
+        raise Unsupported("MLIR bytecode is not supported yet; save the program as text (e.g. `str(lowered.compiler_ir())`)",
+                          loc=filename)  # fmt: skip
+    if kind == "hlo_text":
+        raise Unsupported("HLO text is not supported yet; save the program as StableHLO text", loc=filename)
+    if kind == "unknown" and (not data.strip() or b"\0" in data[:4096]):
+        raise Error("the file is empty" if not data.strip() else "the file is no program of a known format", loc=filename)
+    from hilo.formats.mlir_text import parse
+
+    return parse(data, filename)

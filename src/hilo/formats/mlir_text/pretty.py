@@ -1,0 +1,54 @@
+"""The table of pretty forms: from an op's name to the function that reads it, and to the one that writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from hilo.formats.mlir_text import convolution, forms, special, structured
+from hilo.formats.mlir_text.parser import Parser, Syntax
+from hilo.ir.op import Op
+
+if TYPE_CHECKING:
+    from hilo.formats.mlir_text.printer import Printer
+
+    Parse = Callable[[Parser, str], Syntax]
+    Print = Callable[[Printer, Op], str | None]
+
+_SPECIAL: Final[dict[str, tuple[Parse, Print]]] = {
+    "compare": (special.parse_compare, special.print_compare),
+    "composite": (special.parse_composite, special.print_composite),
+    "constant": (special.parse_constant, special.print_constant),
+    "convolution": (convolution.parse_convolution, convolution.print_convolution),
+    "custom_call": (special.parse_custom_call, special.print_custom_call),
+    "dot_general": (special.parse_dot_general, special.print_dot_general),
+    "get_tuple_element": (special.parse_get_tuple_element, special.print_get_tuple_element),
+    "optimization_barrier": (special.parse_optimization_barrier, special.print_optimization_barrier),
+    "reduce": (structured.parse_reduce, structured.print_reduce),
+    "reduce_precision": (forms.exponent_mantissa, forms.print_exponent_mantissa),
+    "slice": (special.parse_slice, special.print_slice),
+    "while": (structured.parse_while, structured.print_while),
+}
+_CHECKS: Final = tuple(
+    f"check.{x}" for x in "eq expect_eq expect_eq_const expect_almost_eq expect_almost_eq_const expect_close".split()
+)
+
+PRETTY: Final[dict[str, Parse]] = {
+    **{f"{d}.{name}": f.parse for d in ("stablehlo", "mhlo") for name, f in forms.STABLEHLO_FORMS.items()},
+    **{f"{d}.{name}": parse for d in ("stablehlo", "mhlo") for name, (parse, _) in _SPECIAL.items()},
+    **{f"chlo.{name}": f.parse for name, f in forms.CHLO_FORMS.items()},
+    "chlo.constant": special.parse_constant,
+    "chlo.scan": structured.parse_scan,
+    "chlo.top_k": special.parse_top_k,
+    "func.call": special.parse_call,
+    **dict.fromkeys(_CHECKS, special.parse_check),
+}
+
+PRINT: Final[dict[str, Print]] = {
+    **{f"stablehlo.{name}": f.print for name, f in forms.STABLEHLO_FORMS.items()},
+    **{f"stablehlo.{name}": write for name, (_, write) in _SPECIAL.items()},
+    **{f"chlo.{name}": f.print for name, f in forms.CHLO_FORMS.items()},
+    "chlo.constant": special.print_constant,
+    "chlo.top_k": special.print_top_k,
+    "func.call": special.print_call,
+}

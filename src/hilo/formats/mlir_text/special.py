@@ -1,0 +1,291 @@
+"""Ops without regions whose pretty form is their own: constants, comparisons, slices, dots, calls. Imports its siblings, ir."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hilo.formats.mlir_text.attributes import enum, parse_dict, parse_elements
+from hilo.formats.mlir_text.dense import print_dense
+from hilo.formats.mlir_text.forms import (
+    ALGORITHM, ARROW, FUNCTION, INTS, PAIRS, PRECISION, parse_signature, print_signature,
+)  # fmt: skip
+from hilo.formats.mlir_text.lexer import quote
+from hilo.formats.mlir_text.parser import Parser, Syntax
+from hilo.formats.mlir_text.types import parse_function_type, print_function_type, print_type
+from hilo.ir.op import Op, Opaque
+from hilo.ir.types import Type, result_types
+
+if TYPE_CHECKING:
+    from hilo.formats.mlir_text.printer import Printer
+
+
+def operand_types(op: Op) -> tuple[Type, ...]:
+    return tuple(o.type for o in op.operands)
+
+
+def function_type(op: Op) -> str:
+    return print_function_type(operand_types(op), result_types(op.type))
+
+
+def _function_types(p: Parser, operands: list[Op], attrs: dict[str, Any]) -> Syntax:
+    """`{attrs} : (T) -> T`, the end of most forms."""
+    attrs.update(parse_dict(p))
+    p.expect(":")
+    return Syntax(operands, attrs, *parse_function_type(p))
+
+
+# constant {attrs} dense<...> : T
+
+
+def parse_constant(p: Parser, name: str) -> Syntax:
+    attrs = parse_dict(p)
+    value = parse_elements(p)
+    return Syntax([], {"value": value, **attrs}, None, (_declared(p, value.type),))
+
+
+def _declared(p: Parser, t: Type) -> Type:
+    """The literal's type as written (an encoding is no part of the value)."""
+    return p.types.get(p.tokens[p.at - 1], t)
+
+
+def print_constant(w: Printer, op: Op) -> str:
+    attrs = w.attr_dict(op, ["value"])
+    return f"{attrs.lstrip()}{' ' if attrs else ''}{print_dense(op.attrs['value'], w.elide)} : {print_type(op.type)}"
+
+
+# compare LT, %a, %b, SIGNED : (T, T) -> T
+
+
+def parse_compare(p: Parser, name: str) -> Syntax:
+    attrs = {"comparison_direction": enum(p, "comparison_direction")}
+    p.expect(",")
+    operands = p.operands()
+    if p.accept(","):
+        attrs["compare_type"] = enum(p, "comparison_type")
+    return _function_types(p, operands, attrs)
+
+
+def print_compare(w: Printer, op: Op) -> str:
+    how = op.attrs.get("compare_type")
+    kind = f", {how}" if how is not None and how != "NOTYPE" else ""
+    attrs = w.attr_dict(op, ["comparison_direction", "compare_type"])
+    return f"{op.attrs['comparison_direction']}, {w.values(op.operands)}{kind}{attrs} : {function_type(op)}"
+
+
+# slice %x [0:2, 1:7:3] : (T) -> T
+
+
+def parse_slice(p: Parser, name: str) -> Syntax:
+    operands = p.operands()
+    starts: list[int] = []
+    limits: list[int] = []
+    strides: list[int] = []
+
+    def dim() -> None:
+        starts.append(p.integer())
+        p.expect(":")
+        limits.append(p.integer())
+        strides.append(p.integer() if p.accept(":") else 1)
+
+    p.expect("[")
+    p.comma_list("]", dim)
+    attrs = {"start_indices": tuple(starts), "limit_indices": tuple(limits), "strides": tuple(strides)}
+    return _function_types(p, operands, attrs)
+
+
+def print_slice(w: Printer, op: Op) -> str:
+    names = ("start_indices", "limit_indices", "strides")
+    dims = (f"{a}:{b}:{c}" if c != 1 else f"{a}:{b}" for a, b, c in zip(*(op.attrs[n] for n in names), strict=True))
+    return f"{w.value(op.operands[0])} [{', '.join(dims)}]{w.attr_dict(op, names)} : {function_type(op)}"
+
+
+# dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1], precision = [...], algorithm = <...> : (T, T) -> T
+
+_DOT_DIMS = {
+    "batching_dims": ("lhs_batching_dimensions", "rhs_batching_dimensions"),
+    "contracting_dims": ("lhs_contracting_dimensions", "rhs_contracting_dimensions"),
+}
+
+
+def parse_dot_general(p: Parser, name: str) -> Syntax:
+    operands = p.operands()
+    attrs: dict[str, Any] = {a: () for pair in _DOT_DIMS.values() for a in pair}
+    seen: set[str] = set()
+    while p.accept(","):
+        key = p.tokens[p.at]
+        if key in seen or key not in (*_DOT_DIMS, "precision", "algorithm"):
+            raise p.expected("batching_dims, contracting_dims, precision or algorithm")
+        seen.add(key)
+        p.at += 1
+        p.expect("=")
+        if key in _DOT_DIMS:
+            lhs, rhs = _DOT_DIMS[key]
+            attrs[lhs] = p.integers()
+            p.expect("x")
+            attrs[rhs] = p.integers()
+        elif key == "precision":
+            attrs["precision_config"] = PRECISION.parse(p)
+        else:
+            attrs["algorithm"] = ALGORITHM.parse(p)
+    if "contracting_dims" not in seen:
+        raise p.expected("', contracting_dims = [...] x [...]'")
+    return _function_types(p, operands, attrs)
+
+
+def print_dot_general(w: Printer, op: Op) -> str:
+    a = op.attrs
+    parts = [w.value(o) for o in op.operands]
+    for key, (lhs, rhs) in _DOT_DIMS.items():
+        if key == "contracting_dims" or a[lhs] or a[rhs]:
+            parts.append(f"{key} = {INTS.print(a[lhs])} x {INTS.print(a[rhs])}")
+    if a.get("precision_config") is not None:
+        parts.append(f"precision = {PRECISION.print(a['precision_config'])}")
+    if a.get("algorithm") is not None:
+        parts.append(f"algorithm = {ALGORITHM.print(a['algorithm'])}")
+    names = [n for pair in _DOT_DIMS.values() for n in pair]
+    return f"{', '.join(parts)}{w.attr_dict(op, [*names, 'precision_config', 'algorithm'])} : {function_type(op)}"
+
+
+# get_tuple_element %t[0] : (T) -> T
+
+
+def parse_get_tuple_element(p: Parser, name: str) -> Syntax:
+    operands = p.operands()
+    p.expect("[")
+    attrs: dict[str, Any] = {"index": p.integer()}
+    p.expect("]")
+    return _function_types(p, operands, attrs)
+
+
+def print_get_tuple_element(w: Printer, op: Op) -> str:
+    return f"{w.value(op.operands[0])}[{op.attrs['index']}]{w.attr_dict(op, ['index'])} : {function_type(op)}"
+
+
+# optimization_barrier {attrs} %a, %b : T, T
+
+
+def parse_optimization_barrier(p: Parser, name: str) -> Syntax:
+    attrs = parse_dict(p)
+    operands = p.operands()
+    if not operands:
+        p.expect("(")
+        p.expect(")")
+        return Syntax([], attrs, (), ())
+    p.expect(":")
+    return Syntax(operands, attrs, *parse_signature(p, PAIRS, len(operands)))
+
+
+def print_optimization_barrier(w: Printer, op: Op) -> str | None:
+    attrs = w.attr_dict(op, []).lstrip()
+    attrs += " " if attrs else ""
+    if not op.operands:
+        return f"{attrs}()"
+    if operand_types(op) != result_types(op.type):
+        return None
+    return f"{attrs}{w.values(op.operands)} : {print_signature(PAIRS, operand_types(op), result_types(op.type))}"
+
+
+# custom_call @target(%a) {attrs} : (T) -> T
+
+
+def parse_custom_call(p: Parser, name: str) -> Syntax:
+    attrs: dict[str, Any] = {"call_target_name": p.symbol()}
+    p.expect("(")
+    operands = p.operands()
+    p.expect(")")
+    return _function_types(p, operands, attrs)
+
+
+def print_custom_call(w: Printer, op: Op) -> str:
+    attrs = w.attr_dict(op, ["call_target_name"])
+    return f"{w.symbol(op.attrs['call_target_name'])}({w.values(op.operands)}){attrs} : {function_type(op)}"
+
+
+# call @f(%a) {attrs} : (T) -> T
+
+
+def parse_call(p: Parser, name: str) -> Syntax:
+    attrs: dict[str, Any] = {"callee": p.symbol()}
+    p.expect("(")
+    operands = p.operands()
+    p.expect(")")
+    return _function_types(p, operands, attrs)
+
+
+def print_call(w: Printer, op: Op) -> str:
+    attrs = w.attr_dict(op, ["callee"])
+    return f"{w.symbol(op.attrs['callee'])}({w.values(op.operands)}){attrs} : {function_type(op)}"
+
+
+# composite "name" %a {decomposition = @f, ...} : (T) -> T
+
+
+def parse_composite(p: Parser, name: str) -> Syntax:
+    attrs: dict[str, Any] = {"name": p.string()}
+    operands = p.operands()
+    if p.tokens[p.at] == "(":
+        raise p.error("composites with regions are written in the generic form here")
+    return _function_types(p, operands, attrs)
+
+
+def print_composite(w: Printer, op: Op) -> str | None:
+    if op.attrs.get("composite_regions"):
+        return None
+    operands = f" {w.values(op.operands)}" if op.operands else ""
+    return f"{quote(op.attrs['name'])}{operands}{w.attr_dict(op, ['name'])} : {function_type(op)}"
+
+
+# chlo.top_k(%x, k = 5) : T -> (T, T)
+
+
+def parse_top_k(p: Parser, name: str) -> Syntax:
+    p.expect("(")
+    operands = p.operands()
+    for token in (",", "k", "="):
+        p.expect(token)
+    attrs: dict[str, Any] = {"k": p.integer()}
+    if p.accept(","):
+        p.expect("is_stable")
+        p.expect("=")
+        if p.tokens[p.at] not in ("true", "false"):
+            raise p.expected("true or false")
+        attrs["is_stable"] = p.take() == "true"
+    p.expect(")")
+    attrs.update(parse_dict(p))
+    p.expect(":")
+    return Syntax(operands, attrs, *parse_signature(p, ARROW, len(operands)))
+
+
+def print_top_k(w: Printer, op: Op) -> str:
+    types = print_signature(ARROW, operand_types(op), result_types(op.type))
+    stable = ", is_stable = false" if op.attrs.get("is_stable") is False else ""
+    attrs = w.attr_dict(op, ["k", "is_stable"])
+    return f"({w.value(op.operands[0])}, k = {op.attrs['k']}{stable}){attrs} : {types}"
+
+
+# The checks of StableHLO's own tests: check.expect_eq %a, %b {attrs} : T, T
+
+
+def parse_check(p: Parser, name: str) -> Syntax:
+    """An op of the `check` dialect, as the custom call of the same name; its attributes keep their text."""
+    operands = p.operands()
+    attrs: dict[str, Any] = {"call_target_name": name, "has_side_effect": True}
+    constant = None
+    while p.accept(","):
+        if p.tokens[p.at].startswith("dense"):
+            constant = parse_elements(p)
+            break
+        key = p.keyword("an attribute")
+        p.expect("=")
+        attrs[f"check.{key}"] = Opaque(p.take())
+    attrs.update((f"check{k}" if k[0] == "." else k, v) for k, v in parse_dict(p).items())
+    if constant is not None:
+        t = operands[0].type if operands else constant.type
+        made = p.build("stablehlo.constant", Syntax([], {"value": constant}, None, (t,)), p.here(), p.at)
+        attrs["call_target_name"] = name.removesuffix("_const")
+        return Syntax([*operands, made], attrs, None, ())
+    types: tuple[Type, ...] | None = None
+    if p.accept(":"):
+        pair = parse_signature(p, PAIRS, len(operands)) if p.tokens[p.at] != "(" else parse_signature(p, FUNCTION, 0)
+        types = pair[0]
+    return Syntax(operands, attrs, types, ())

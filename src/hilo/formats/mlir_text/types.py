@@ -1,0 +1,197 @@
+"""Types in MLIR text: `tensor<...>`, `tuple<...>`, tokens, function types, and others kept as text.
+
+A quantized tensor is the tensor of its storage type with the element type's text as its encoding; `index` elements
+are i64 with the encoding `index`. Bounds (`#stablehlo.bounds<4, ?>`) become bounded dims. Imports the cursor and ir.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hilo.errors import Error, Unsupported
+from hilo.formats.mlir_text.cursor import Cursor
+from hilo.ir.dtypes import DType, from_mlir, i64
+from hilo.ir.types import TOKEN, UNKNOWN, Dim, OpaqueType, Results, TensorType, TupleType, Type, bounded
+
+_DIMS = re.compile(r"\s*(?:(\d+|\?)\s*x\s*)")
+_BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^\]]*)\]\s*>)")
+_STORAGE = re.compile(r"!quant\.uniform<\s*(i\d+|u\d+)\b")
+_COMPLEX = re.compile(r"complex<\s*(\w+)\s*>")
+_BUILTIN = re.compile(r"(?:[su]?i\d+|f\d\w*|bf16|tf32|index|none)\Z")
+_MAX_RANK = 1024
+
+
+def parse_type(c: Cursor) -> Type:
+    """The type at the cursor; unknown dialects' types become `OpaqueType`s."""
+    token = c.tokens[c.at]
+    known = c.types.get(token)
+    if known is not None:
+        c.at += 1
+        return known
+    if token.startswith("tensor<"):
+        try:
+            t = _tensor(token[7:-1].strip(), c)
+        except Error as e:
+            raise type(e)(e.message, loc=c.here(), op=c.op) from None
+        c.types[token] = t
+        c.at += 1
+        return t
+    with c.nested():
+        if token == "tuple":
+            c.take()
+            c.expect("<")
+            return TupleType(c.comma_list(">", lambda: parse_type(c)))
+        if token[:1] == "!":
+            return _dialect_type(c)
+        if token == "complex" or _BUILTIN.match(token) or token in ("memref", "vector", "tensor"):
+            c.take()
+            return OpaqueType(token + (c.balanced() if c.tokens[c.at] == "<" else ""))
+    raise c.expected("a type")
+
+
+def parse_types(c: Cursor) -> tuple[Type, ...]:
+    """`(T, T)` or a single `T`: the result side of a function type."""
+    if c.accept("("):
+        return tuple(c.comma_list(")", lambda: parse_type(c)))
+    return (parse_type(c),)
+
+
+def parse_function_type(c: Cursor) -> tuple[tuple[Type, ...], tuple[Type, ...]]:
+    """`(T, T) -> T` as operand types and result types."""
+    c.expect("(")
+    operands = tuple(c.comma_list(")", lambda: parse_type(c)))
+    c.expect("->")
+    return operands, parse_types(c)
+
+
+def _dialect_type(c: Cursor) -> Type:
+    name = c.take()
+    if name in ("!stablehlo.token", "!mhlo.token"):
+        return TOKEN
+    if c.tokens[c.at] == "<":
+        return OpaqueType(name + c.balanced())
+    start = c.aliases.get(name)
+    if start is None:
+        return OpaqueType(name)
+    known = c.alias_values.get(("type", name))
+    if known is None:
+        back, c.at = c.at, start
+        known = c.alias_values["type", name] = parse_type(c)
+        c.at = back
+    return known
+
+
+def _tensor(body: str, c: Cursor) -> TensorType:
+    """The tensor type with this text between its angle brackets."""
+    if body.startswith("*"):
+        raise Unsupported("tensors of unknown rank (tensor<*x...>) are not supported")
+    shape: list[int | Dim] = []
+    at = 0
+    while m := _DIMS.match(body, at):
+        at = m.end()
+        shape.append(UNKNOWN if m[1] == "?" else _extent(m[1]))
+        if len(shape) > _MAX_RANK:
+            raise Error(f"a tensor type of more than {_MAX_RANK} dimensions")
+    element, encoding = _split(body[at:].strip())
+    dtype, encoding = _element(element, encoding, c)
+    if encoding is not None and (m := _BOUNDS.fullmatch(encoding)):
+        shape, encoding = _bounded_shape(shape, m[1] or m[2] or ""), None
+    return TensorType(dtype, shape, encoding)
+
+
+def _extent(text: str) -> int:
+    if len(text) > 19 or int(text) >= 1 << 63:
+        raise Error(f"dimension size {text[:24]} does not fit 64 bits")
+    return int(text)
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    """Element type and encoding (None if there is none) of `element, encoding`; commas inside `<>` do not separate."""
+    level = 0
+    for i, ch in enumerate(text):
+        level += (ch == "<") - (ch == ">")
+        if ch == "," and level == 0:
+            return text[:i].rstrip(), text[i + 1 :].strip()
+    return text, None
+
+
+def _element(text: str, encoding: str | None, c: Cursor) -> tuple[DType, str | None]:
+    if dtype := from_mlir(text):
+        return dtype, encoding
+    if m := _COMPLEX.fullmatch(text):
+        if dtype := from_mlir(f"complex<{m[1]}>"):
+            return dtype, encoding
+    if text == "index":
+        return i64, "index" if encoding is None else f"index, {encoding}"
+    if text in c.aliases and text[:1] == "!":
+        start = c.aliases[text]
+        text = c.source.slice(start, _end_of_type(c, start))
+    if m := _STORAGE.match(text):
+        storage = from_mlir(m[1].replace("u", "ui"))
+        if storage is None or encoding is not None:
+            raise Unsupported(f"the quantized element type {text} is not supported")
+        return storage, text
+    if text[:2] == "si" and (dtype := from_mlir(text[1:])):
+        return dtype, encoding
+    raise Error(f"'{text[:60]}' is not an element type that is known here" if text else "the element type is missing")
+
+
+def _end_of_type(c: Cursor, start: int) -> int:
+    """The last token of the alias definition that starts at token `start`."""
+    back, c.at = c.at, start
+    c.take()
+    if c.tokens[c.at] == "<":
+        c.balanced()
+    end, c.at = c.at - 1, back
+    return end
+
+
+def _bounded_shape(shape: list[int | Dim], text: str) -> list[int | Dim]:
+    bounds = [b.strip() for b in text.split(",")] if text.strip() else []
+    if len(bounds) != len(shape):
+        raise Error(f"{len(bounds)} bounds for {len(shape)} dimensions")
+    new: list[int | Dim] = []
+    for d, b in zip(shape, bounds, strict=True):
+        if b == "?":
+            new.append(d)
+        elif not b.isdigit() or isinstance(d, int):
+            raise Error(f"bound {b!r} for dimension {d}: only a ? can have a bound, which is an integer")
+        else:
+            new.append(bounded(_extent(b)))
+    return new
+
+
+def print_type(t: Type) -> str:
+    """The MLIR text of a type."""
+    if isinstance(t, TensorType):
+        return _print_tensor(t)
+    if isinstance(t, TupleType):
+        return f"tuple<{', '.join(map(print_type, t.types))}>"
+    if isinstance(t, Results):
+        return print_result_types(t.types)
+    assert isinstance(t, OpaqueType), t
+    return t.text
+
+
+def _print_tensor(t: TensorType) -> str:
+    dims = "".join(f"{d}x" if isinstance(d, int) else "?x" for d in t.shape)
+    element, encoding = t.dtype.mlir, t.encoding
+    if encoding is not None and encoding.startswith("!quant"):
+        element, encoding = encoding, None
+    elif encoding is not None and encoding.split(",")[0] == "index":
+        element, encoding = "index", encoding.partition(", ")[2] or None
+    if any(isinstance(d, Dim) and d.bound is not None for d in t.shape):
+        bounds = (str(d.bound) if isinstance(d, Dim) and d.bound is not None else "?" for d in t.shape)
+        encoding = f"#stablehlo.bounds<{', '.join(bounds)}>"
+    return f"tensor<{dims}{element}{f', {encoding}' if encoding else ''}>"
+
+
+def print_result_types(types: tuple[Type, ...]) -> str:
+    """`T` for one type, `(T, T)` for several, `()` for none."""
+    if len(types) == 1:
+        return print_type(types[0])
+    return f"({', '.join(map(print_type, types))})"
+
+
+def print_function_type(operands: tuple[Type, ...], results: tuple[Type, ...]) -> str:
+    return f"({', '.join(map(print_type, operands))}) -> {print_result_types(results)}"
