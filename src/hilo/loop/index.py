@@ -257,8 +257,8 @@ ZERO: Final = Index(0, {})
 
 def loop_var(node: Node, lo: int, hi: int, multiple: int = 1) -> Index:
     """A scalar i64 loop variable with values in [lo, hi), all multiples of `multiple`."""
-    if hi - lo == 1:
-        return constant(lo)
+    if node.const is not None or hi - lo == 1:
+        return constant(lo if node.const is None else node.const)
     return Index(0, {Atom(lo, max(lo, (hi - 1) // multiple * multiple), node=node, multiple=multiple): 1})
 
 
@@ -269,6 +269,9 @@ def vector_var(node: Node, lanes: int, lo: int, hi: int, multiple: int = 1, top:
     """
     if lanes == 1:
         return loop_var(node, lo, hi, multiple)
+    if node.const is not None:
+        last = lanes - 1 if top is None else min(lanes, top - node.const) - 1
+        return Index(node.const, {Atom(0, last, lanes=lanes): 1})
     base = Atom(lo, max(lo, (hi - 1) // multiple * multiple), node=node, multiple=multiple)
     last = base.hi + lanes - 1
     top = last if top is None else min(last, top - 1)

@@ -1,0 +1,51 @@
+"""Strategies that turn one op of a fused function into loop nests. Imports ops and loop; never a backend.
+
+`lower(op, target)` looks the op up in `STRATEGIES`; an op without an entry there that is computed element by element gets
+the loop kernel of a fusion of one op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from hilo.errors import Unsupported
+from hilo.ir.op import Op
+from hilo.kernels.lowered import Lowered, Phase
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+__all__ = ["STRATEGIES", "Lowered", "Phase", "lower"]
+
+# Full op name -> "module:function", a function `(op, target) -> Lowered`; loaded when first used.
+STRATEGIES: dict[str, str] = {
+    "hilo.fusion": "hilo.kernels.fusion:lower",
+    "stablehlo.constant": "hilo.kernels.fusion:lower_bare",
+    "stablehlo.reduce": "hilo.kernels.fusion:lower_bare",
+    "stablehlo.transpose": "hilo.kernels.transpose:lower",
+    "stablehlo.concatenate": "hilo.kernels.copies:concatenate",
+    "stablehlo.dynamic_update_slice": "hilo.kernels.copies:dynamic_update_slice",
+    "stablehlo.gather": "hilo.kernels.gather:lower",
+    "stablehlo.scatter": "hilo.kernels.scatter:lower",
+    "stablehlo.rng_bit_generator": "hilo.kernels.random:lower",
+    "stablehlo.dot_general": "hilo.kernels.contraction:lower",
+    "stablehlo.dot": "hilo.kernels.contraction:lower",
+    "stablehlo.convolution": "hilo.kernels.contraction:lower",
+}
+
+
+def lower(op: Op, target: Target) -> Lowered:
+    """The kernel of `op`. Raises `Unsupported` (with the op and its location) for an op that has none yet."""
+    where = STRATEGIES.get(op.kind.full_name)
+    if where is None:
+        where = "hilo.kernels.fusion:lower_bare"
+    module, name = where.split(":")
+    try:
+        strategy: Callable[[Op, Target], Lowered] = getattr(import_module(module), name)
+    except ModuleNotFoundError as e:
+        if e.name != module:
+            raise
+        raise Unsupported("there is no kernel for this op yet", op=op.kind.full_name, loc=op.loc) from None
+    return strategy(op, target)

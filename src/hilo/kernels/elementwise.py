@@ -1,0 +1,207 @@
+"""Fused loops: every result element computed from operand elements at indices. Imports ops, loop, kernels, Target.
+
+All results have one shape. Dims that every operand walks contiguously become one loop; the innermost loop is a vector
+loop; the outer ones are the parallel units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from hilo.ir.module import Function
+from hilo.ir.op import Op
+from hilo.ir.types import TensorType
+from hilo.kernels.loops import Vector, vector_loop
+from hilo.kernels.lowered import Lowered, Phase
+from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
+from hilo.kernels.space import Space, collapse, flat
+from hilo.loop import index
+from hilo.loop.builder import I64, PTR, Builder, Func, Node
+from hilo.loop.element import Elem, held_type
+from hilo.loop.index import Index
+from hilo.ops.fusion import Elements, Indices, Source
+from hilo.ops.trace import Trace, trace
+from hilo.ops.weight import weight
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+BLOCK_BYTES: Final = 16 << 10  # of the widest result, per parallel unit of a loop without outer loops
+Turn = Callable[[Sequence[Index], list[Vector]], None]  # what to do for the outer indices and some vectors
+UNITS: Final = 64  # parallel units that are enough
+SMALL: Final = 1 << 14  # elements below which a kernel is one unit
+
+
+def new_func(name: str) -> Func:
+    """A kernel's function: void f(ptr bufs, i64 begin, i64 end)."""
+    return Func(name, [("bufs", PTR), ("begin", I64), ("end", I64)])
+
+
+def lanes_for(ops: Sequence[Op], target: Target) -> int:
+    """Lanes of a vector of the widest type that `ops` (with their operands) hold; a power of two."""
+    dtypes = {o.dtype for o in ops if isinstance(o.type, TensorType)}
+    sizes = [held_type(d).size for d in dtypes]
+    return max(1, target.vector_bytes // max(sizes, default=4))
+
+
+def unrolling(work: float) -> int:
+    """Vectors a turn: enough to hide latency where there is little to do, few where code would grow."""
+    return 4 if work <= 4 else 2 if work <= 24 else 1
+
+
+def streams(t: TensorType, target: Target) -> bool:
+    """Whether a result of this type is too large to be found in a cache by whoever reads it."""
+    return t.nbytes >= target.l3 // 2
+
+
+@dataclass
+class Plan:
+    """What the loops of one fusion look like: the space, and how many of its outermost loops are parallel units."""
+
+    space: Space
+    outer: int  # loops that are split into units
+    block: int  # elements of the innermost loop per unit, or 0 if a unit does all of them
+    lanes: int
+    unroll: int
+    work: float  # of one element
+
+    @property
+    def units(self) -> int:
+        sizes = self.space.sizes
+        blocks = -(-sizes[-1] // self.block) if self.block else 1
+        return prod(sizes[: self.outer]) * blocks
+
+    @property
+    def unit_cost(self) -> float:
+        """Nanoseconds (estimated) of one unit."""
+        n = prod(self.space.sizes) / max(self.units, 1)
+        return n * self.work / self.lanes
+
+
+def plan(body: Function, found: Trace | None, target: Target) -> Plan:
+    """Choose loops, units, vectors."""
+    t = body.results[0].tensor
+    lanes = lanes_for(body.ops, target)
+    work = sum(weight(o) for o in body.ops)
+    space = flat(t.shape) if found is None else collapse(t.shape, found)
+    while len(space.groups) > 1 and space.sizes[-1] * 4 <= lanes:
+        space = space.merged()
+    sizes = space.sizes
+    total = prod(sizes)
+    moved = sum(p.dtype.itemsize for p in body.params) + sum(r.dtype.itemsize for r in body.results)
+    unroll = unrolling(work)
+    while unroll > 1 and sizes and sizes[-1] < lanes * unroll:
+        unroll //= 2
+    cost = max(work, moved * lanes / 32)
+    if total <= SMALL or not sizes:
+        return Plan(space, 0, 0, lanes, unroll, cost)
+    outer = 0
+    while outer < len(sizes) - 1 and prod(sizes[:outer]) < UNITS:
+        outer += 1
+    block = max(BLOCK_BYTES // max(r.dtype.itemsize for r in body.results), lanes * unroll)
+    if prod(sizes[:outer]) >= UNITS or sizes[-1] < 2 * block:
+        block = 0
+    return Plan(space, outer, block, lanes, unroll, cost)
+
+
+def lower(body: Function, operands: Sequence[int], count: int, target: Target) -> Lowered:
+    """The kernel of a "loop" fusion; parameter i of `body` is buffer operands[i] of `count`, results follow."""
+    t = body.results[0].tensor
+    if t.size == 0:
+        return Lowered([])
+    found = trace(t.shape, body.results, body.params)
+    p = plan(body, found, target)
+    in_place = _in_place(body, found, operands)
+    unsafe = {i for i, _ in in_place}
+    func = new_func("loop")
+    b = Builder(func)
+    bufs, begin, end = func.params
+    sources = {o: Buffer(pointer(b, bufs, i), o.tensor, constant=i not in unsafe)
+               for o, i in zip(body.params, operands, strict=True)}  # fmt: skip
+    results = [Buffer(pointer(b, bufs, count + k), r.tensor, RESULT_ALIGN, streaming=streams(r.tensor, target))
+               for k, r in enumerate(body.results)]  # fmt: skip
+
+    def turn(outer: Sequence[Index], vectors: list[Vector]) -> None:
+        """All values of a turn are computed before the first is stored: a result may have an operand's place."""
+        values = []
+        for v in vectors:
+            at = p.space.indices([*outer, v.at] if p.space.groups else [])
+            elements = Elements(b, {o: reading(b, s, v) for o, s in sources.items()})
+            values.append((at, [elements(r, at) for r in body.results]))
+        for v, (at, elems) in zip(vectors, values, strict=True):
+            position = index.linear(at, t.shape)
+            for r, e in zip(results, elems, strict=True):
+                r.store(b, position, e, v.lanes, v.mask)
+
+    nest(b, p, begin, end, turn, target)
+    if any(r.streaming for r in results):
+        b.fence()
+    b.ret()
+    return Lowered([Phase(func, p.units, p.unit_cost)], in_place=in_place)
+
+
+def reading(b: Builder, buffer: Buffer, v: Vector) -> Source:
+    """Elements of `buffer` for the lanes of `v`."""
+
+    def read(at: Indices) -> Elem:
+        return buffer.load(b, at, v.lanes, v.mask)
+
+    return read
+
+
+def nest(b: Builder, p: Plan, begin: Node, end: Node, turn: Turn, target: Target) -> None:
+    """The loops of a plan around `turn(outer indices, vectors)`."""
+    sizes = p.space.sizes
+    if not sizes:
+        turn([], [Vector(index.ZERO, 1)])
+        return
+    n = sizes[-1]
+
+    def inner(outer: list[Index], lo: Node | int, hi: Node | int) -> None:
+        if len(outer) < len(sizes) - 1:
+            size = sizes[len(outer)]
+            b.for_(0, size, 1, lambda iv: inner([*outer, index.loop_var(iv, 0, size)], lo, hi))
+            return
+
+        def body(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
+            turn(outer, vectors)
+            return ()
+
+        vector_loop(b, lo, hi, n, body, lanes=p.lanes, unroll=p.unroll, masks=target.has_masks)
+
+    def up_to(block: Node) -> Node:
+        return b.smin(b.mul(block, p.block), n)
+
+    if p.outer == 0:
+        if p.block:
+            inner([], b.mul(begin, p.block), up_to(end))
+        else:
+            inner([], 0, n)
+        return
+
+    def unit(u: Node) -> None:
+        blocks = -(-n // p.block) if p.block else 1
+        *outer, block = index.delinear(index.loop_var(u, 0, p.units), (*sizes[: p.outer], blocks))
+        if p.block:
+            at = index.node(b, block)
+            inner(outer, b.mul(at, p.block), up_to(b.add(at, 1)))
+        else:
+            inner(outer, 0, n)
+
+    b.for_(begin, end, 1, unit)
+
+
+def _in_place(body: Function, found: Trace, operands: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Pairs (operand, result) that may share memory: the operand is read only where the result is written."""
+    t = body.results[0].tensor
+    own = index.linear(found.variables, t.shape)
+    moved = {a.op for a in found.accesses if a.position != own or not a.is_inside}
+    return tuple(
+        (operands[i], k)
+        for i, o in enumerate(body.params)
+        for k, r in enumerate(body.results)
+        if o not in moved and o.tensor.size == t.size and o.dtype.itemsize == r.dtype.itemsize
+    )

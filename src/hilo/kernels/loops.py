@@ -1,0 +1,70 @@
+"""Vector loops: a main loop of several vectors a turn, and its tail, masked or one by one. Imports loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hilo.loop import index
+from hilo.loop.builder import Builder, Node
+from hilo.loop.index import Index
+
+
+@dataclass(slots=True)
+class Vector:
+    """One vector (or one element, if `lanes` is 1) of a loop: its index, and the mask of the lanes that count."""
+
+    at: Index
+    lanes: int
+    mask: Node | None = None
+
+
+Turn = Callable[[list[Vector], tuple[Node, ...]], tuple[Node, ...]]
+
+
+def vector_loop(
+    b: Builder,
+    lo: Node | int,
+    hi: Node | int,
+    extent: int,
+    body: Turn,
+    *,
+    lanes: int,
+    unroll: int = 1,
+    masks: bool = True,
+    init: tuple[Node, ...] = (),
+    tail: Turn | None = None,
+) -> tuple[Node, ...]:
+    """Run `carried = body(vectors, carried)` for the vectors of lo..hi, which lies in 0..extent.
+
+    `lo` is a multiple of lanes * unroll (powers of two), and so is `hi` unless it is `extent`. `body` gets `unroll`
+    vectors a turn; then `tail` (by default `body`) gets single vectors, the last one masked, or (without `masks`) single
+    elements.
+    """
+    tail = tail or body
+    start, end = (b.i64(x) if isinstance(x, int) else x for x in (lo, hi))
+    step = lanes * unroll
+
+    def turns(width: int, stop: Node, f: Turn, carried: tuple[Node, ...]) -> tuple[Node, ...]:
+        def turn(iv: Node, *values: Node) -> tuple[Node, ...]:
+            base = index.vector_var(iv, lanes, 0, max(1, extent - width + 1), width)
+            return f([Vector(base + u, lanes) for u in range(0, width, lanes)], values)
+
+        return b.for_(start, stop, width, turn, carried)
+
+    def last(iv: Node, *values: Node) -> tuple[Node, ...]:
+        if not masks:
+            return tail([Vector(index.loop_var(iv, 0, extent), 1)], values)
+        at = index.vector_var(iv, lanes, 0, extent, lanes, top=extent)
+        mask = b.cmp("slt", b.iota(end.type.with_lanes(lanes)), b.sub(end, iv))
+        return tail([Vector(at, lanes, mask)], values)
+
+    carried = init
+    for width, f in dict.fromkeys([(step, body), (lanes, tail)]):
+        if extent >= width:
+            stop = b.and_(end, -width)
+            carried = turns(width, stop, f, carried)
+            start = stop
+        if extent % width == 0:
+            return carried
+    return b.for_(start, end, lanes if masks else 1, last, carried)

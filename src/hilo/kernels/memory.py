@@ -1,0 +1,113 @@
+"""Arrays in memory as kernels see them: loads and stores of elements at indices. Imports loop, ir.types.
+
+The way one lane's address follows from the one before decides what a load becomes: a contiguous load, one element for
+all lanes, a load turned around, or a gather. Nothing is read outside of the array, whatever the index: lanes that are
+out of range are masked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from hilo.ir.types import TensorType
+from hilo.loop import arith, index
+from hilo.loop.builder import I1, PTR, Builder, Node
+from hilo.loop.element import Elem
+from hilo.loop.index import Index
+
+RESULT_ALIGN: Final = 64  # bytes; of results, temporaries and scratch
+
+def pointer(b: Builder, bufs: Node, number: int) -> Node:
+    """Pointer `number` of a kernel's array of pointers."""
+    return b.load(b.gep(bufs, 8 * number), PTR, invariant=True)
+
+
+@dataclass(eq=False, slots=True)
+class Buffer:
+    """A dense row-major array of type `type` at `ptr`, which is a multiple of `align` bytes.
+
+    `constant`: its memory does not change while the kernel runs, so loads may move. `streaming`: it is too large to
+    stay in a cache, and stores go past the caches where they can (a fence is due at the end).
+    """
+
+    ptr: Node
+    type: TensorType
+    align: int = 1
+    constant: bool = False
+    streaming: bool = False
+
+    def load(self, b: Builder, at: tuple[Index, ...], lanes: int, mask: Node | None = None) -> Elem:
+        """The element at the indices `at`: a vector if the index differs from lane to lane, else a scalar.
+
+        Lanes where `mask` is false or the index is out of range read nothing and hold some value.
+        """
+        t = self.type
+        if t.size == 0:
+            return arith.zero(b, t.dtype)
+        inside = self._inside(b, at)
+        position = index.linear(at, t.shape)
+        if inside.const == 0:
+            position = index.ZERO
+        size = t.dtype.itemsize
+        if not position.is_vector:
+            offset = index.node(b, position * size)
+            if inside.const is None:
+                scalar = inside if inside.type.lanes == 1 else index.in_range(b, position, 0, t.size)
+                offset = b.select(scalar, offset, 0)
+            return arith.load_elem(b, self.ptr, offset, t.dtype, invariant=self.constant)
+        if inside.const is None:
+            mask = inside if mask is None else b.and_(mask, inside)
+        if mask is not None:
+            mask = b.splat(mask, lanes)
+        stride = position.lane_stride
+        if stride == 1:
+            return self._contiguous(b, position.first_lane(), lanes, mask)
+        if stride == -1:
+            return self._backwards(b, position.first_lane() - (lanes - 1), lanes, mask)
+        return arith.gather_elem(b, self.ptr, index.node(b, position * size), t.dtype, mask)
+
+    def store(self, b: Builder, position: Index, value: Elem, lanes: int, mask: Node | None = None) -> None:
+        """Store `value` from the linear position on: one element if `position` does not differ from lane to lane."""
+        size = self.type.dtype.itemsize
+        if not position.is_vector:
+            arith.store_elem(b, self.ptr, index.node(b, position * size), value, mask=mask)
+            return
+        assert position.lane_stride == 1, "results are walked contiguously"
+        if mask is not None:
+            mask = b.splat(mask, lanes)
+        first = position.first_lane() * size
+        align = self._alignment(first)
+        past = self.streaming and mask is None and align % min(lanes * size, RESULT_ALIGN) == 0
+        arith.store_elem(b, self.ptr, index.node(b, first), value, lanes, mask, align=align, nontemporal=past)
+
+    # ---- pieces
+    def _inside(self, b: Builder, at: tuple[Index, ...]) -> Node:
+        """Whether all indices are in range; 0 if one never is."""
+        tests = [index.in_range(b, i, 0, n) for i, n in zip(at, self.type.shape, strict=True)]
+        if any(x.const == 0 for x in tests):
+            return b.const(0, I1)
+        inside = b.const(1, I1)
+        for x in tests:
+            if x.const is None:
+                inside = x if inside.const else b.and_(inside, x)
+        return inside
+
+    def _alignment(self, offset: Index) -> int:
+        """What the address at this byte offset is surely a multiple of; at least what (a part of) an element is."""
+        m = offset.multiple
+        part = self.type.dtype.itemsize // (2 if self.type.dtype.is_complex else 1)
+        return max(self.align if m == 0 else min(self.align, m & -m), part)
+
+    def _contiguous(self, b: Builder, first: Index, lanes: int, mask: Node | None) -> Elem:
+        first = first * self.type.dtype.itemsize
+        return arith.load_elem(b, self.ptr, index.node(b, first), self.type.dtype, lanes, mask,
+                               align=self._alignment(first), invariant=self.constant)  # fmt: skip
+
+    def _backwards(self, b: Builder, first: Index, lanes: int, mask: Node | None) -> Elem:
+        """The vector from `first` on, turned around."""
+        turned = tuple(range(lanes - 1, -1, -1))
+        if mask is not None:
+            mask = b.shuffle(mask, mask, turned)
+        e = self._contiguous(b, first, lanes, mask)
+        return Elem(e.dtype, b.shuffle(e.re, e.re, turned), None if e.im is None else b.shuffle(e.im, e.im, turned))

@@ -1,0 +1,590 @@
+"""Row regions as loop nests: reductions and what is computed from them, row by row. Imports ops, loop, kernels.
+
+A unit does some rows; a row is done in passes over the reduced dims. The vectors lie along the reduced dims ("inner":
+lanes are combined at the end) or along the last kept dim ("kept": every lane is a row of its own). Values that several
+passes need and that are much work are kept in scratch on the stack. Few long rows are cut into chunks whose partial
+results a second phase combines in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from hilo.errors import Unsupported
+from hilo.ir.module import Function
+from hilo.ir.op import Op
+from hilo.ir.types import TensorType
+from hilo.kernels.combine import Combiner, Elems, pack, splat, unpack
+from hilo.kernels.elementwise import lanes_for, new_func, streams
+from hilo.kernels.loops import Vector, vector_loop
+from hilo.kernels.lowered import Lowered, Phase
+from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
+from hilo.kernels.space import Space, collapse
+from hilo.loop import index
+from hilo.loop.builder import Builder, Func, Node
+from hilo.loop.element import Elem
+from hilo.loop.index import Index
+from hilo.ops.fusion import Elements, Indices, Source
+from hilo.ops.rows import NotRows, Rows, analyse, captures, initial, inputs
+from hilo.ops.trace import Access
+from hilo.ops.weight import weight
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+KEEP_WORK: Final = 8.0  # a value of that much work, needed in several passes, is kept in scratch
+SCRATCH: Final = 256 << 10  # bytes of stack for that
+BLOCK_TURNS: Final = 256  # sums are made of partial sums of that many terms
+CHUNK: Final = 1 << 16  # elements of a chunk of a long reduction
+FEW_UNITS: Final = 32
+
+
+@dataclass
+class Plan:
+    """How a region is computed; `inner`: vectors along the reduced dims. `chunk`: length of a chunk of loop `chunked`."""
+
+    rows: Rows
+    kept: Space
+    reduced: Space
+    inner: bool
+    lanes: int
+    unroll: int
+    work: float
+    chunked: int = -1
+    chunk: int = 0
+
+    @property
+    def block(self) -> int:
+        """Rows of the last kept loop that a unit does."""
+        return 1 if self.inner else self.lanes * self.unroll
+
+    @property
+    def unit_sizes(self) -> tuple[int, ...]:
+        """The parallel loops: kept loops, the last one in blocks."""
+        sizes = self.kept.sizes
+        return (*sizes[:-1], -(-sizes[-1] // self.block)) if sizes else ()
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.reduced.sizes[self.chunked] // self.chunk) if self.chunk else 1
+
+    @property
+    def units(self) -> int:
+        return prod(self.unit_sizes) * self.chunks
+
+    @property
+    def unit_cost(self) -> float:
+        return prod(self.rows.shape) * self.work / self.lanes / max(self.units, 1)
+
+
+def plan(body: Function, rows: Rows, target: Target) -> Plan:
+    """Choose the direction of the vectors, units, and chunks."""
+    shape = rows.shape
+    found = rows.found
+    own = index.linear(found.variables, shape)
+    if any(rows.full):
+        found.accesses.append(Access(body.results[0], (), own))
+    kept, reduced = collapse(shape, found, rows.kept), collapse(shape, found, rows.reduced)
+    lanes = lanes_for(body.ops, target)
+    last = max((d for d, n in enumerate(shape) if n != 1), default=-1)
+    inner = last not in rows.kept
+    if inner and kept.sizes and prod(reduced.sizes) < lanes <= kept.sizes[-1]:
+        inner = False
+    ops = [o for o in body.ops if weight(o)]
+    work = sum(weight(o) for o in ops)
+    combiners = [Combiner(r.attrs["body"], len(captures(r))) for pass_ in rows.reduces for r in pass_]
+    parts = max((sum(len(c.dtypes) for c in combiners), 1))
+    free = all(c.free for c in combiners)
+    unroll = max(1, min(16 if work <= 6 else 4 if work <= 32 else 1, target.registers // 2 // parts))
+    unroll = 1 << (unroll.bit_length() - 1)
+    if inner:
+        unroll = min(unroll, 4)
+    along = (reduced if inner else kept).sizes[-1:] or (1,)
+    while unroll > 1 and along[0] < lanes * unroll:
+        unroll //= 2
+    p = Plan(rows, kept, reduced, inner, lanes, unroll, max(work, 2.0))
+    if rows.passes == 1 and not any(rows.full) and free and p.units < FEW_UNITS and prod(shape) > 4 * CHUNK:
+        p.chunked = max(range(len(reduced.sizes)), key=lambda k: reduced.sizes[k])
+        n = reduced.sizes[p.chunked]
+        others = prod(shape) // n // p.units
+        step = lanes * unroll if inner and p.chunked == len(reduced.sizes) - 1 else 1
+        p.chunk = -(-max(1, CHUNK // others) // step) * step
+        if p.chunk >= n:
+            p.chunk = 0
+    return p
+
+
+def lower(body: Function, operands: Sequence[int], count: int, target: Target) -> Lowered:
+    """The kernel of a row region; parameter i of `body` is buffer operands[i] of `count`, results and scratch follow."""
+    if all(r.tensor.size == 0 for r in body.results):
+        return Lowered([])
+    try:
+        rows = analyse(body)
+    except NotRows:
+        raise Unsupported("these reductions cannot be computed row by row", op="hilo.fusion", loc=body.loc) from None
+    p = plan(body, rows, target)
+    in_place = _in_place(body, rows, operands)
+    main = _Kernel(p, body, operands, count, {i for i, _ in in_place}, target)
+    if not p.chunk:
+        return Lowered([Phase(main.whole(), p.units, p.unit_cost)], in_place=in_place)
+    scratch = sum(t.nbytes + 64 for t in main.partial_types())
+    first = Phase(main.chunks(), p.units, p.unit_cost)
+    second = _Kernel(p, body, operands, count, set(), target)
+    total = prod(rows.shape[d] for d in rows.kept)
+    return Lowered([first, Phase(second.combine(), 1, p.chunks * total / 4.0)], scratch)
+
+
+@dataclass(eq=False)
+class _Row:
+    """One row (or vector of rows) in the making: its indices, the values of its reductions, its scratch."""
+
+    vector: Vector
+    at: Indices  # indices of the kept dims; 0 for the others
+    copy: int = 0  # its place among the vectors of one turn
+    values: dict[Op, Elem] = field(default_factory=dict)
+
+
+class _Kernel:
+    """Writes one function of a region's kernel."""
+
+    def __init__(self, p: Plan, body: Function, operands: Sequence[int], count: int, unsafe: set[int], target: Target) -> None:
+        self.p, self.rows, self.body, self.target, self.count = p, p.rows, body, target, count
+        self.func = new_func("rows")
+        self.b = Builder(self.func)
+        self.bufs, self.begin, self.end = self.func.params
+        self.params = {o: Buffer(pointer(self.b, self.bufs, i), o.tensor, constant=i not in unsafe)
+                       for o, i in zip(body.params, operands, strict=True)}  # fmt: skip
+        self.combiners = {r: Combiner(r.attrs["body"], len(captures(r))) for pass_ in self.rows.reduces for r in pass_}
+        self.kept_ops = _kept(self.rows, body)
+        self.chunk: Node | None = None  # which chunk of the chunked loop
+        self.scratch: dict[Op, Buffer] = {}
+
+    # ---- functions
+    def whole(self) -> Func:
+        """The function that does everything in one phase."""
+        self.results = self._results()
+        self._scratch()
+        self._units(lambda rows: self._finish_rows(self._passes(rows)))
+        return self._done()
+
+    def chunks(self) -> Func:
+        """The function that reduces one chunk of one block of rows, without initial values, into the scratch."""
+        partials = self._partials()
+
+        def turn(rows: list[_Row]) -> None:
+            assert self.chunk is not None
+            chunk = index.loop_var(self.chunk, 0, self.p.chunks)
+            states = self._reduce_pass(rows, 0)
+            for row, state in zip(rows, states, strict=True):
+                at = chunk * self._row_count() + self._row_position(row)
+                for buffer, e in zip(partials, state, strict=True):
+                    buffer.store(self.b, at, e, row.vector.lanes, row.vector.mask)
+
+        self._units(turn)
+        return self._done()
+
+    def combine(self) -> Func:
+        """The function that combines the chunks in order and computes the row results."""
+        b, p = self.b, self.p
+        self.results = self._results()
+        partials = self._partials()
+        n = self._row_count()
+
+        def turn(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
+            for v in vectors:
+                shape = [self.rows.shape[d] for d in self.rows.kept]
+                at = [index.ZERO] * len(self.rows.shape)
+                for d, i in zip(self.rows.kept, index.delinear(v.at, shape), strict=True):
+                    at[d] = i
+                row = _Row(v, tuple(at))
+                start = self._identities(v.lanes, 0)
+
+                def step(chunk: Node, *carried: Node, v: Vector = v) -> tuple[Node, ...]:
+                    where = index.loop_var(chunk, 0, p.chunks) * n + v.at
+                    new = [x.load(b, (where,), v.lanes, v.mask) for x in partials]
+                    new = [splat(b, e, v.lanes) for e in new]
+                    return pack(self._combine_states(self._unpack(carried, 0), new, 0))
+
+                state = self._unpack(b.for_(0, p.chunks, 1, step, pack(start)), 0)
+                self._set_values(row, 0, state)
+                self._finish_rows([row])
+            return ()
+
+        lanes = p.lanes if n >= p.lanes else 1
+        vector_loop(b, 0, n, n, turn, lanes=lanes, masks=self.target.has_masks)
+        return self._done()
+
+    def _done(self) -> Func:
+        if any(r.streaming for r in getattr(self, "results", ())):
+            self.b.fence()
+        self.b.ret()
+        return self.func
+
+    # ---- units
+    def _units(self, turn: Callable[[list[_Row]], None]) -> None:
+        """Loops over the units begin..end around `turn(rows)`."""
+        p, b = self.p, self.b
+        sizes = p.unit_sizes
+
+        def unit(u: Node) -> None:
+            *loops, chunk = index.delinear(index.loop_var(u, 0, p.units), (*sizes, p.chunks))
+            self.chunk = index.node(b, chunk) if p.chunk else None
+            if not sizes:
+                turn([_Row(Vector(index.ZERO, 1), self.p.kept.indices([]))])
+                return
+            *outer, last = loops
+            if p.inner:
+                turn([_Row(Vector(index.linear(loops, sizes), 1), p.kept.indices(loops))])
+                return
+
+            def vectors(vs: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
+                turn([_Row(v, p.kept.indices([*outer, v.at]), i) for i, v in enumerate(vs)])
+                return ()
+
+            n = p.kept.sizes[-1]
+            lo = b.mul(index.node(b, last), p.block)
+            hi = b.smin(b.add(lo, p.block), n)
+            vector_loop(b, lo, hi, n, vectors, lanes=p.lanes, unroll=p.unroll, masks=self.target.has_masks)
+
+        if p.units == 1:
+            unit(b.i64(0))
+        else:
+            b.for_(self.begin, self.end, 1, unit)
+
+    # ---- passes
+    def _passes(self, rows: list[_Row]) -> list[_Row]:
+        for k in range(self.rows.passes):
+            states = self._reduce_pass(rows, k)
+            for row, state in zip(rows, states, strict=True):
+                self._set_values(row, k, state)
+        return rows
+
+    def _reduce_pass(self, rows: list[_Row], k: int) -> list[Elems]:
+        """Pass `k` over the reduced dims of some rows: stores full results, gives the accumulated values per row."""
+        p, b = self.p, self.b
+        reduces = self.rows.reduces[k]
+        ordered = not all(self.combiners[r].free for r in reduces)
+        copies = len(rows)
+        vectorized = p.inner and not ordered
+        if vectorized:
+            copies = p.unroll
+        lanes = p.lanes if vectorized else rows[0].vector.lanes
+        sizes = p.reduced.sizes
+
+        def fresh() -> list[Elems]:
+            if not ordered:
+                return [self._identities(lanes, k) for _ in range(copies)]
+            return [self._initial(row, k) for row in rows]
+
+        def merge(a: list[Elems], x: list[Elems]) -> list[Elems]:
+            return [self._combine_states(s, t, k) for s, t in zip(a, x, strict=True)]
+
+        def flat(states: list[Elems]) -> tuple[Node, ...]:
+            return pack(e for s in states for e in s)
+
+        def unflat(nodes: Sequence[Node]) -> list[Elems]:
+            each = len(nodes) // copies if copies else 0
+            return [self._unpack(nodes[i * each : (i + 1) * each], k) for i in range(copies)]
+
+        def visit(loops: list[Index], vectors: list[Vector], states: list[Elems]) -> list[Elems]:
+            """The elements of one turn: several vectors of one row, or one element of several rows."""
+            turns: list[tuple[_Row, Vector, Indices, list[Index]]] = []
+            if p.inner:
+                for v in vectors:
+                    where = [*loops, v.at] if sizes else []
+                    turns.append((rows[0], v, self._full(rows[0], where), where))
+            else:
+                where = [*loops, vectors[0].at] if sizes else []
+                turns = [(row, row.vector, self._full(row, where), where) for row in rows]
+            made = [self._elements(row, v, at, where, k) for row, v, at, where in turns]
+            out = list(states)
+            for i, (new, _) in enumerate(made):
+                v = turns[i][1]
+                if vectorized and v.mask is not None:
+                    new = self._where(v.mask, new, k)
+                elif vectorized and v.lanes == 1 and lanes > 1:
+                    new = tuple(self._only_first(e, one) for e, one in zip(new, self._identities(lanes, k), strict=True))
+                else:
+                    new = tuple(splat(b, e, out[i][j].lanes) for j, e in enumerate(new))
+                out[i] = self._combine_states(out[i], new, k)
+            for _, stores in made:
+                for store in stores:
+                    store()
+            return out
+
+        def loop(depth: int, loops: list[Index], states: list[Elems]) -> list[Elems]:
+            if not sizes:
+                return visit([], [Vector(index.ZERO, 1)], states)
+            n = sizes[depth]
+            lo, hi = b.i64(0), b.i64(n)
+            if self.chunk is not None and depth == p.chunked:
+                lo = b.mul(self.chunk, p.chunk)
+                hi = b.smin(b.add(lo, p.chunk), n)
+            innermost = depth == len(sizes) - 1
+            per_turn = p.lanes * p.unroll if vectorized and innermost else 1
+            nested = not innermost and prod(sizes[depth + 1 :]) >= BLOCK_TURNS
+            sums = not ordered and any(self.combiners[r].is_sum for r in reduces)
+
+            def span(lo: Node, hi: Node, states: list[Elems]) -> list[Elems]:
+                if innermost and vectorized:
+                    def turn(vs: list[Vector], nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+                        return flat(visit(loops, vs, unflat(nodes)))
+
+                    out = vector_loop(b, lo, hi, n, turn, lanes=lanes, unroll=p.unroll, masks=self.target.has_masks,
+                                      init=flat(states))  # fmt: skip
+                    return unflat(out)
+
+                def turn_one(iv: Node, *nodes: Node) -> tuple[Node, ...]:
+                    at = index.loop_var(iv, 0, n)
+                    inside = unflat(nodes)
+                    if innermost:
+                        return flat(visit(loops, [Vector(at, 1)], inside))
+                    if nested and sums:
+                        return flat(merge(inside, loop(depth + 1, [*loops, at], fresh())))
+                    return flat(loop(depth + 1, [*loops, at], inside))
+
+                return unflat(b.for_(lo, hi, 1, turn_one, flat(states)))
+
+            length = p.chunk if self.chunk is not None and depth == p.chunked else n
+            if not sums or length <= 2 * BLOCK_TURNS * per_turn:
+                return span(lo, hi, states)
+
+            def blocks(start: Node, *nodes: Node) -> tuple[Node, ...]:
+                stop = b.smin(b.add(start, BLOCK_TURNS * per_turn), hi)
+                return flat(merge(unflat(nodes), span(start, stop, fresh())))
+
+            return unflat(b.for_(lo, hi, BLOCK_TURNS * per_turn, blocks, flat(states)))
+
+        states = loop(0, [], fresh())
+        if vectorized and reduces:
+            while len(states) > 1:
+                half = len(states) // 2
+                states = merge(states[:half], states[half:])
+            done: list[Elem] = []
+            for r, e in self._by_reduce(states[0], k):
+                done.extend(self.combiners[r].across(b, e))
+            states = [tuple(done)]
+        return states[: len(rows)]
+
+    def _elements(self, row: _Row, v: Vector, at: Indices, where: list[Index], k: int) -> tuple[Elems, list[Callable[[], None]]]:
+        """The operands of pass k's reductions at one place, and the stores that are due there."""
+        b = self.b
+        lanes, mask = max(v.lanes, row.vector.lanes), v.mask if v.mask is not None else row.vector.mask
+        elements = Elements(b, self._sources(row, Vector(v.at, lanes, mask), at, where, k))
+        new: list[Elem] = []
+        for r in self.rows.reduces[k]:
+            new.extend(self.combiners[r].prepare(b, [elements(x, at) for x in inputs(r)]))
+        stores: list[Callable[[], None]] = []
+        for i, r in self.rows.full[k]:
+            value, position = elements(r, at), index.linear(at, self.rows.shape)
+            stores.append(lambda i=i, e=value, p=position: self.results[i].store(b, p, e, lanes, mask))
+        for o in self.kept_ops[k]:
+            value = elements(o, at)
+            if o in self.scratch:
+                place = self._scratch_position(row, where)
+                stores.append(lambda o=o, e=value, p=place: self.scratch[o].store(b, p, e, lanes, mask))
+        return tuple(new), stores
+
+    def _sources(self, row: _Row, v: Vector, here: Indices, where: list[Index], k: int) -> dict[Op, Source]:
+        """Where elements come from in pass k: operands, values of earlier reductions, scratch."""
+        b = self.b
+        sources: dict[Op, Source] = {}
+        for o, buffer in self.params.items():
+            sources[o] = lambda at, buffer=buffer: buffer.load(b, at, v.lanes, v.mask)
+        for o, e in row.values.items():
+            sources[o] = lambda at, e=e: e
+        plain = dict(sources)
+        for earlier in range(k):
+            for o in self.kept_ops[earlier]:
+                if o in self.scratch:
+                    sources[o] = self._scratch_source(o, row, v, here, where, plain)
+        return sources
+
+    def _scratch_source(self, o: Op, row: _Row, v: Vector, here: Indices, where: list[Index], plain: dict[Op, Source]) -> Source:
+        def read(at: Indices) -> Elem:
+            if at != here:  # not this row's element at hand: compute it
+                return Elements(self.b, plain)(o, at)
+            return self.scratch[o].load(self.b, (self._scratch_position(row, where),), v.lanes, v.mask)
+
+        return read
+
+    def _scratch_position(self, row: _Row, where: list[Index]) -> Index:
+        """Where a kept value of this place lies: vectors of rows side by side."""
+        position = index.linear(where, self.p.reduced.sizes) if where else index.ZERO
+        if self.p.inner:
+            return position
+        lane = row.vector.at - row.vector.at.first_lane()
+        return position * self.p.block + row.copy * self.p.lanes + lane
+
+    # ---- rows
+    def _finish_rows(self, rows: list[_Row]) -> None:
+        """Compute and store the row results."""
+        b = self.b
+        for row in rows:
+            v = row.vector
+            position = self._row_position(row)
+            elements = Elements(b, self._sources(row, v, (), [], 0))
+            own = tuple(row.at[d] for d in self.rows.kept)
+            shape = tuple(self.rows.shape[d] for d in self.rows.kept)
+            values = []
+            for i, r in self.rows.row:
+                at = own if r.shape == shape else tuple(index.delinear(position, r.shape))
+                values.append((i, elements(r, at)))
+            for i, e in values:
+                self.results[i].store(b, position, e, v.lanes, v.mask)
+
+    def _row_count(self) -> int:
+        return prod(self.rows.shape[d] for d in self.rows.kept)
+
+    def _row_position(self, row: _Row) -> Index:
+        return index.linear([row.at[d] for d in self.rows.kept], [self.rows.shape[d] for d in self.rows.kept])
+
+    def _full(self, row: _Row, where: list[Index]) -> Indices:
+        """Indices into the full shape: the row's, and those of the loops over the reduced dims."""
+        at = list(row.at)
+        inner = self.p.reduced.indices(where)
+        for d in self.rows.reduced:
+            at[d] = inner[d]
+        return tuple(at)
+
+    # ---- states: the accumulated values of all reductions of a pass
+    def _by_reduce(self, state: Elems, k: int) -> Iterator[tuple[Op, Elems]]:
+        at = 0
+        for r in self.rows.reduces[k]:
+            n = len(self.combiners[r].dtypes)
+            yield r, state[at : at + n]
+            at += n
+
+    def _identities(self, lanes: int, k: int) -> Elems:
+        return tuple(e for r in self.rows.reduces[k] for e in self.combiners[r].identity(self.b, lanes))
+
+    def _initial(self, row: _Row, k: int) -> Elems:
+        """The reductions' initial values as accumulated values for a row."""
+        elements = Elements(self.b, self._sources(row, row.vector, (), [], 0))
+        out: list[Elem] = []
+        for r in self.rows.reduces[k]:
+            first = self.combiners[r].prepare(self.b, [elements(x, ()) for x in initial(r)])
+            out.extend(splat(self.b, e, row.vector.lanes) for e in first)
+        return tuple(out)
+
+    def _unpack(self, nodes: Sequence[Node], k: int) -> Elems:
+        return tuple(unpack(nodes, [d for r in self.rows.reduces[k] for d in self.combiners[r].dtypes]))
+
+    def _combine_states(self, a: Sequence[Elem], x: Sequence[Elem], k: int) -> Elems:
+        out: list[Elem] = []
+        at = 0
+        for r in self.rows.reduces[k]:
+            c = self.combiners[r]
+            n = len(c.dtypes)
+            out.extend(c(self.b, tuple(a[at : at + n]), tuple(x[at : at + n]), self._captured(r)))
+            at += n
+        return tuple(out)
+
+    def _captured(self, r: Op) -> Elems:
+        if not captures(r):
+            return ()
+        elements = Elements(self.b, {o: lambda at, x=x: x.load(self.b, at, 1) for o, x in self.params.items()})
+        return tuple(elements(x, ()) for x in captures(r))
+
+    def _where(self, mask: Node, new: Elems, k: int) -> Elems:
+        """The new values where the mask holds, and what changes nothing elsewhere."""
+        b = self.b
+        out = []
+        for e, one in zip(new, self._identities(mask.type.lanes, k), strict=True):
+            parts = [b.select(mask, p, q) for p, q in zip(pack([e]), pack([one]), strict=True)]
+            out.extend(unpack(parts, [e.dtype]))
+        return tuple(out)
+
+    def _only_first(self, e: Elem, identity: Elem) -> Elem:
+        """A scalar in lane 0 of an identity vector."""
+        parts = [self.b.insert(q, p, 0) for p, q in zip(pack([e]), pack([identity]), strict=True)]
+        return unpack(parts, [e.dtype])[0]
+
+    def _set_values(self, row: _Row, k: int, state: Elems) -> None:
+        """Give the results of pass k's reductions to the row: initial values enter here, unless they began the sequence."""
+        b = self.b
+        ordered = not all(self.combiners[r].free for r in self.rows.reduces[k])
+        if not ordered and self.rows.reduces[k]:
+            state = self._combine_states(self._initial(row, k), state, k)
+        for r, values in self._by_reduce(state, k):
+            finished = self.combiners[r].finish(b, values)
+            for o, (source, number) in self.rows.outputs.items():
+                if source is r:
+                    row.values[o] = finished[number]
+
+    # ---- buffers
+    def _results(self) -> list[Buffer]:
+        return [Buffer(pointer(self.b, self.bufs, self.count + i), r.tensor, RESULT_ALIGN,
+                       streaming=streams(r.tensor, self.target)) for i, r in enumerate(self.body.results)]  # fmt: skip
+
+    def partial_types(self) -> list[TensorType]:
+        """The types of the arrays in scratch: one partial result per chunk and row."""
+        n = self.p.chunks * self._row_count()
+        return [TensorType(d, (n,)) for r in self.rows.reduces[0] for d in self.combiners[r].dtypes]
+
+    def _partials(self) -> list[Buffer]:
+        base = pointer(self.b, self.bufs, self.count + len(self.body.results))
+        out, offset = [], 0
+        for t in self.partial_types():
+            out.append(Buffer(self.b.gep(base, offset), t, 64))
+            offset += -(-t.nbytes // 64) * 64
+        return out
+
+    def _scratch(self) -> None:
+        """Room on the stack for the values that later passes need again, as far as it goes."""
+        n = prod(self.p.reduced.sizes) * self.p.block
+        left = SCRATCH
+        for ops in self.kept_ops:
+            for o in ops:
+                t = TensorType(o.dtype, (n,))
+                if t.nbytes <= left:
+                    left -= t.nbytes
+                    self.scratch[o] = Buffer(self.b.alloca(max(t.nbytes, 64)), t, 64)
+
+
+def _kept(rows: Rows, body: Function) -> list[list[Op]]:
+    """For each pass the values to keep for a later one: much work, needed again, and not made from another kept one."""
+    made: dict[Op, int] = {}
+    keep: dict[Op, None] = {}
+    stops = {*body.params, *rows.outputs}
+    work: dict[Op, float] = {}
+    for o in body.ops:
+        work[o] = 0.0 if o in stops else weight(o) + sum(work[x] for x in o.operands)
+    for k in range(rows.passes):
+        roots = [*(x for r in rows.reduces[k] for x in inputs(r)), *(r for _, r in rows.full[k])]
+        seen: set[Op] = set()
+        stack = roots[::-1]
+        while stack:
+            o = stack.pop()
+            if o in seen or o in stops:
+                continue
+            seen.add(o)
+            if made.get(o, k) < k and o.shape == rows.shape and work[o] >= KEEP_WORK:
+                keep[o] = None
+                continue
+            stack.extend(reversed(o.operands))
+        for o in seen:
+            made.setdefault(o, k)
+    return [[o for o in keep if made[o] == k] for k in range(rows.passes)]
+
+
+def _in_place(body: Function, rows: Rows, operands: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Pairs (operand, result) that may share memory: read only where the result, of the last pass, is written."""
+    own = index.linear(rows.found.variables, rows.shape)
+    moved = {a.op for a in rows.found.accesses if a.position != own or not a.at or not a.is_inside}
+    stack = [r for _, r in rows.row]
+    while stack:
+        o = stack.pop()
+        if o not in moved and o not in rows.outputs:
+            moved.add(o)
+            stack.extend(o.operands)
+    size = prod(rows.shape)
+    return tuple(
+        (operands[i], k)
+        for i, o in enumerate(body.params)
+        for k, r in rows.full[-1]
+        if o not in moved and o.tensor.size == size and o.dtype.itemsize == r.dtype.itemsize
+    )

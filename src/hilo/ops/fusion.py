@@ -1,0 +1,132 @@
+"""The fusion: ops that one kernel computes together, and how their elements are composed. Imports ir, loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from hilo.errors import Unsupported, require
+from hilo.ir.dtypes import DType, f32
+from hilo.ir.interpret import run
+from hilo.ir.module import Function, parameter, region
+from hilo.ir.op import Op
+from hilo.ir.registry import op
+from hilo.ir.types import Results, TensorType, Type
+from hilo.loop.builder import Builder
+from hilo.loop.element import Elem, held_type
+from hilo.loop.index import Index
+
+Indices = tuple[Index, ...]
+Source = Callable[[Indices], Elem]
+
+
+@op("fusion", dialect="hilo")
+class fusion:
+    """Several ops computed by one kernel: the results of `body` on the operands.
+
+    `kind` says what kernel it is for: "loop" (all results have one shape and are computed element by element) or
+    "rows" (reductions, and what is computed from them row by row). Made by passes/fuse.py.
+    """
+
+    @staticmethod
+    def infer(*types: Type, body: Function, kind: str) -> Type:
+        require(kind in ("loop", "rows"), "", "there is no kind of fusion {kind}", kind=kind)
+        require(types == body.param_types, "", "the body takes {p}, not {t}", p=body.param_types, t=types)
+        results = body.result_types
+        return results[0] if len(results) == 1 else Results(results)
+
+    @staticmethod
+    def evaluate(*arrays: np.ndarray, body: Function, kind: str) -> Any:
+        results = run(body, arrays)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    @staticmethod
+    def cost(*types: Type, out: Type, body: Function, kind: str) -> tuple[float, float]:
+        """Operands are read and results written once; every op of the body costs one operation an element."""
+        moved = sum(t.nbytes for t in (*types, *body.result_types) if isinstance(t, TensorType))
+        work = sum(o.tensor.size for o in body.ops if isinstance(o.type, TensorType) and o.operands)
+        return float(work), float(moved)
+
+    examples = [
+        (
+            (TensorType(f32, (2, 3)),),
+            {"body": region([TensorType(f32, (2, 3))], lambda x: x, "copy"), "kind": "loop"},
+        )
+    ]
+
+
+def wrap(o: Op) -> Function:
+    """A function of one op: parameters for its operands, and its results. An operand used twice is one parameter."""
+    distinct = list(dict.fromkeys(o.operands))
+    params = {x: parameter(i, x.type, x.loc) for i, x in enumerate(distinct)}
+    inner = o.with_operands(params[x] for x in o.operands)
+    results = inner.results()
+    gets = results if isinstance(o.type, Results) else ()
+    return Function(o.kind.name, params.values(), [*params.values(), inner, *gets], results, loc=o.loc)
+
+
+class Operand:
+    """An operand as an index-moving op sees it: `operand(index)` is an element, `type` the tensor's type."""
+
+    __slots__ = ("elements", "op", "type")
+
+    def __init__(self, elements: Elements, op: Op) -> None:
+        self.elements = elements
+        self.op = op
+        self.type = op.tensor
+
+    def __call__(self, index: Sequence[Index]) -> Elem:
+        return self.elements(self.op, tuple(index))
+
+
+class Elements:
+    """Elements of the values of a function, made on demand: `elements(op, index)`.
+
+    Elementwise and index-moving ops are composed; values in `sources` (parameters, reductions, what is kept in
+    scratch) come from there. An element that several ops use is computed once.
+    """
+
+    def __init__(self, b: Builder, sources: Mapping[Op, Source]) -> None:
+        self.b = b
+        self.sources = sources
+        self._known: dict[tuple[Op, Indices], Elem] = {}
+
+    def __call__(self, o: Op, index: Indices) -> Elem:
+        key = (o, index)
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._make(o, index)
+        return found
+
+    def _make(self, o: Op, index: Indices) -> Elem:
+        source = self.sources.get(o)
+        if source is not None:
+            return source(index)
+        kind = o.kind
+        if kind.scalar is not None:
+            elems = [self(x, index if x.tensor.rank else ()) for x in o.operands]
+            return kind.scalar(self.b, o.type, *elems, **o.attrs.own())
+        if kind.element is not None:
+            return kind.element(self.b, o.type, list(index), *[Operand(self, x) for x in o.operands], **o.attrs.own())
+        if kind.full_name == "stablehlo.constant" and o.attrs["value"].is_splat:
+            return constant_elem(self.b, o.dtype, o.attrs["value"].scalar)
+        raise Unsupported("this op has no elements that a fused loop could compute", op=kind.full_name, loc=o.loc)
+
+
+def composes(o: Op) -> bool:
+    """Whether `Elements` can make elements of `o` out of elements of its operands."""
+    if not isinstance(o.type, TensorType) or o.kind.effect:
+        return False
+    if o.kind.scalar is not None or o.kind.element is not None:
+        return True
+    return o.kind.full_name == "stablehlo.constant" and o.attrs["value"].is_splat
+
+
+def constant_elem(b: Builder, dtype: DType, value: Any) -> Elem:
+    """The element `value` (a numpy scalar of `dtype`)."""
+    t = held_type(dtype)
+    if dtype.is_complex:
+        return Elem(dtype, b.const(float(value.real), t), b.const(float(value.imag), t))
+    return Elem(dtype, b.const(float(value) if dtype.is_float else int(value), t))

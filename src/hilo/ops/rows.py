@@ -1,0 +1,121 @@
+"""Row regions: reductions over some dims of one shape, and what is computed from them. Imports ir, ops.
+
+The *full* shape is the reductions' operand shape; a *row* is what one element of their results is reduced from. A region
+is computed row by row, in passes: a reduction's operands belong to the pass after the last reduction that they need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hilo.ir.module import Function
+from hilo.ir.op import GET, Op
+from hilo.ops.fusion import composes
+from hilo.ops.trace import Trace, trace
+
+
+class NotRows(Exception):
+    """The ops cannot be computed row by row."""
+
+
+@dataclass
+class Rows:
+    """A region: its shapes, its reductions by pass, and its results by pass (row results: after the last one).
+
+    `outputs` maps every value that a reduction gives to (reduction, number). `found` has loop variables over `shape`.
+    """
+
+    shape: tuple[int, ...]
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+    reduces: list[list[Op]]
+    full: list[list[tuple[int, Op]]]
+    row: list[tuple[int, Op]]
+    outputs: dict[Op, tuple[Op, int]]
+    level: dict[Op, int]
+    found: Trace
+
+    @property
+    def passes(self) -> int:
+        return len(self.reduces)
+
+
+def is_reduce(o: Op) -> bool:
+    return o.kind.full_name == "stablehlo.reduce"
+
+
+def inputs(reduce: Op) -> tuple[Op, ...]:
+    """What is reduced."""
+    return reduce.operands[: len(reduce.attrs["body"].results)]
+
+
+def initial(reduce: Op) -> tuple[Op, ...]:
+    """The initial values."""
+    n = len(reduce.attrs["body"].results)
+    return reduce.operands[n : 2 * n]
+
+
+def captures(reduce: Op) -> tuple[Op, ...]:
+    """What the body captures."""
+    return reduce.operands[2 * len(reduce.attrs["body"].results) :]
+
+
+def analyse(body: Function) -> Rows:
+    """The row region that computes `body`; raises `NotRows` if there is none."""
+    reduces = [o for o in body.ops if is_reduce(o)]
+    if not reduces:
+        raise NotRows
+    shape, dims = inputs(reduces[0])[0].shape, sorted(reduces[0].attrs["dimensions"])
+    if any(inputs(r)[0].shape != shape or sorted(r.attrs["dimensions"]) != dims for r in reduces):
+        raise NotRows
+    kept = tuple(d for d in range(len(shape)) if d not in dims)
+    level: dict[Op, int] = {}
+    outputs: dict[Op, tuple[Op, int]] = {}
+    for o in body.ops:
+        if is_reduce(o):
+            level[o] = 1 + max((level[x] for x in o.operands), default=0)
+            if o.kind is not GET and len(inputs(o)) == 1:
+                outputs[o] = (o, 0)
+        else:
+            level[o] = max((level[x] for x in o.operands), default=0)
+            if o.kind is GET:
+                outputs[o] = (o.operands[0], o.attrs["index"])
+            elif o not in body.params and not composes(o):
+                raise NotRows
+    rows_count = 1
+    for d in kept:
+        rows_count *= shape[d]
+    full, row = [], []
+    for k, r in enumerate(body.results):
+        if r.shape == shape and r not in outputs:
+            full.append((k, r))
+        elif r.tensor.size == rows_count:
+            row.append((k, r))
+        else:
+            raise NotRows
+    passes = max([*(level[r] for r in reduces), *(level[r] + 1 for _, r in full)])
+    roots = [*(x for r in reduces for x in inputs(r)), *(r for _, r in full)]
+    found = _trace(body, shape, kept, outputs, roots)
+    _trace(body, [shape[d] for d in kept], range(len(kept)), outputs, [r for _, r in row])
+    return Rows(
+        shape,
+        kept,
+        tuple(dims),
+        [[r for r in reduces if level[r] == p + 1] for p in range(passes)],
+        [[(k, r) for k, r in full if level[r] == p] for p in range(passes)],
+        row,
+        outputs,
+        level,
+        found,
+    )
+
+
+def _trace(body: Function, shape: Sequence[int], kept: Sequence[int], outputs: Iterable[Op], roots: Iterable[Op]) -> Trace:
+    """Read what `roots` need at symbolic indices over `shape`; reductions may only be read for the row at hand."""
+    out = trace(shape, roots, [*body.params, *outputs])
+    own = tuple(out.variables[d] for d in kept)
+    if any(a.at != own for a in out.accesses if a.op not in body.params):
+        raise NotRows
+    out.accesses = [a for a in out.accesses if a.op in body.params]
+    return out
