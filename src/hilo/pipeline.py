@@ -27,18 +27,20 @@ if TYPE_CHECKING:
 
 Pass = Callable[[Function], Function]
 PASSES = ("inline", "legalize", "simplify", "fuse", "schedule")  # what `hilo opt --passes` may name
+GIL_COST = 20_000.0  # estimated ns of a call from which other Python threads may run during it
 PHASES = ("input", *PASSES, "plan", "codegen")  # what `hilo compile --to` may name
 
 
 def passes(options: Options) -> list[tuple[str, Pass]]:
     """The passes on tensor IR after inlining, in order."""
-    from hilo.passes.fuse import fuse
     from hilo.passes.legalize import legalize
     from hilo.passes.schedule import schedule
     from hilo.passes.simplify import simplify
 
     chosen: list[tuple[str, Pass]] = [("legalize", legalize), ("simplify", lambda f: simplify(f, options))]
     if options.fuse:
+        from hilo.passes.fuse import fuse
+
         chosen.append(("fuse", lambda f: fuse(f, options)))
     return [*chosen, ("schedule", schedule)]
 
@@ -100,9 +102,6 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
                    options: Options | None = None) -> Executable:  # fmt: skip
     """See `hilo.compile`."""
     from hilo.backend.target import Target
-    from hilo.codegen import generate
-    from hilo.runtime import _native
-    from hilo.runtime.executable import Executable
     from hilo.runtime.machine import default_threads
 
     options = Options.from_env() if options is None else options
@@ -115,23 +114,45 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
     trace = Trace(options)
     with gc_paused():
         f = optimize(module, entry, options, trace, constants)
-        with trace.phase("plan") as made:
-            program = plan(f, machine)
-            made.append(ProgramText(program))
-        with trace.phase("codegen"):
-            code = generate(program, machine, options)
+        kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
+        donated = [kept.index(d) for d in check_donate(donate, kept, entry)]
+        return _build(f, machine, threads, options, trace, donated)
+
+
+def compile_function(f: Function, *, target: str = "host", threads: int | None = None) -> Executable:
+    """An executable of a function that has gone through the passes already (for tests and for looking at values)."""
+    from hilo.backend.target import Target
+    from hilo.runtime.machine import default_threads
+
+    options = Options.from_env()
+    with gc_paused():
+        return _build(f, Target.named(target), threads or default_threads(), options, Trace(options), [])
+
+
+def _build(f: Function, machine: Target, threads: int, options: Options, trace: Trace, donated: list[int]) -> Executable:
+    """Plan, generate code, load."""
+    from hilo.codegen import generate
+    from hilo.plan.report import memory_report
+    from hilo.runtime import _native
+    from hilo.runtime.executable import Executable
+
+    with trace.phase("plan") as made:
+        program = plan(f, machine)
+        made.append(ProgramText(program))
+    with trace.phase("codegen"):
+        code = generate(program, machine, options)
     trace.finish()
-    kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
+    memory, cost = memory_report(program), estimated_cost(program)
     native = _native.Program(
         code.loaded.address["entry"],
         [_spec(p.tensor) for p in f.params],
         [_spec(r.tensor) for r in f.results],
-        name=entry,
+        name=f.name,
         arena_size=program.arena_size,
         constants=program.constants,
         threads=threads,
-        aliases=aliases(program, [kept.index(d) for d in check_donate(donate, kept, entry)]),
-        release_gil=estimated_cost(program) > 20_000,
+        aliases=aliases(program, donated),
+        release_gil=cost > GIL_COST,
         keep=code.loaded,
     )
 
@@ -142,11 +163,16 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
             return code.text(phase)
         return program_text(trace.after(phase))
 
-    from hilo.plan.report import memory_report
-
-    memory = memory_report(program)
-    return Executable(native, name=entry, arg_types=f.param_types, result_types=f.result_types, memory=memory,
-                      texts=text, cost=estimated_cost(program), keep=(code.loaded,))  # fmt: skip
+    return Executable(
+        native,
+        name=f.name,
+        arg_types=f.param_types,
+        result_types=f.result_types,
+        memory=memory,
+        texts=text,
+        cost=cost,
+        keep=(code.loaded,),
+    )
 
 
 def check_donate(donate: Iterable[int], kept: list[int], entry: str) -> list[int]:
