@@ -54,10 +54,10 @@ PyArrayObject *hilo_array_new(const struct hilo_spec *spec) {
 /* Specifications. */
 
 static int parse_one(PyObject *item, struct hilo_spec *spec) {
-    PyObject *dtype, *shape;
-    if (!PyArg_ParseTuple(item, "OO;expected a (dtype, shape) pair", &dtype, &shape)) return -1;
-    if (!PyArray_DescrConverter(dtype, &spec->descr)) return -1;
-    PyObject *dims = PySequence_Fast(shape, "expected a shape: a sequence of ints");
+    PyObject *pair[2];
+    if (hilo_unpack(item, 2, pair, "(dtype, shape)") < 0) return -1;
+    if (!PyArray_DescrConverter(pair[0], &spec->descr)) return -1;
+    PyObject *dims = PySequence_Fast(pair[1], "expected a shape: a sequence of ints");
     if (!dims) return -1;
     Py_ssize_t ndim = PySequence_Fast_GET_SIZE(dims);
     npy_intp total = PyDataType_ELSIZE(spec->descr);
@@ -72,7 +72,7 @@ static int parse_one(PyObject *item, struct hilo_spec *spec) {
         spec->dims[i] = PyLong_AsSsize_t(PySequence_Fast_GET_ITEM(dims, i));
         failed = PyErr_Occurred() != NULL;
         if (!failed && (spec->dims[i] < 0 || __builtin_mul_overflow(total, spec->dims[i], &total))) {
-            PyErr_Format(PyExc_ValueError, "bad dimension in shape %R", shape);
+            PyErr_Format(PyExc_ValueError, "bad dimension in shape %R", pair[1]);
             failed = 1;
         }
     }
@@ -137,6 +137,15 @@ PyArrayObject *hilo_spec_adapt(const struct hilo_spec *spec, PyObject *object, c
         Py_CLEAR(array);
     }
     return (PyArrayObject *)array;
+}
+
+int hilo_unpack(PyObject *tuple, Py_ssize_t count, PyObject **items, const char *what) {
+    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != count) {
+        PyErr_Format(PyExc_TypeError, "expected a tuple %s, got %R", what, tuple);
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < count; i++) items[i] = PyTuple_GET_ITEM(tuple, i);
+    return 0;
 }
 
 void *hilo_raise(const char *format, ...) {

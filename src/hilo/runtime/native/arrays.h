@@ -50,6 +50,9 @@ PyArrayObject *hilo_array_new(const struct hilo_spec *spec);
 /* An array over the memory of `base` (reference stolen, also on failure). */
 PyArrayObject *hilo_array_over(const struct hilo_spec *spec, void *data, PyObject *base);
 
+/* The items (borrowed) of a tuple that must have `count` of them; 0, or -1 with a TypeError that says `what` it is. */
+int hilo_unpack(PyObject *tuple, Py_ssize_t count, PyObject **items, const char *what);
+
 /* Sets hilo.errors.Error; format as for PyErr_Format. Returns NULL. */
 void *hilo_raise(const char *format, ...);
 

@@ -20,13 +20,12 @@ int hilo_hosts_parse(PyObject *sequence, struct hilo_program *program) {
     if (!program->hosts) failed = PyErr_NoMemory() == NULL;
     for (Py_ssize_t i = 0; !failed && i < count; i++) {
         struct hilo_host *host = &program->hosts[i];
-        PyObject *function, *operands, *results;
+        PyObject *parts[3];
         program->num_hosts = i + 1;
-        failed = !PyArg_ParseTuple(PySequence_Fast_GET_ITEM(items, i), "OOO;host_calls: (function, operands, results)",
-                                   &function, &operands, &results);
+        failed = hilo_unpack(PySequence_Fast_GET_ITEM(items, i), 3, parts, "(function, operands, results)") < 0;
         if (failed) break;
-        host->function = Py_NewRef(function);
-        failed = hilo_specs_parse(operands, &host->operands) < 0 || hilo_specs_parse(results, &host->results) < 0;
+        host->function = Py_NewRef(parts[0]);
+        failed = hilo_specs_parse(parts[1], &host->operands) < 0 || hilo_specs_parse(parts[2], &host->results) < 0;
     }
     Py_DECREF(items);
     return failed ? -1 : 0;

@@ -178,9 +178,11 @@ static int take_aliases(struct hilo_program *p, PyObject *sequence) {
     p->aliases = PyMem_New(struct hilo_alias, count ? count : 1);
     if (!p->aliases) failed = PyErr_NoMemory() == NULL;
     for (Py_ssize_t i = 0; !failed && i < count; i++) {
-        struct hilo_alias a;
-        failed = !PyArg_ParseTuple(PySequence_Fast_GET_ITEM(items, i), "nn", &a.result, &a.argument);
+        PyObject *pair[2];
+        failed = hilo_unpack(PySequence_Fast_GET_ITEM(items, i), 2, pair, "(result, argument)") < 0;
         if (failed) break;
+        struct hilo_alias a = {PyLong_AsSsize_t(pair[0]), PyLong_AsSsize_t(pair[1])};
+        if (PyErr_Occurred()) PyErr_Clear(); /* -1: not valid either */
         int valid = a.result >= 0 && a.result < p->results.count && a.argument >= 0 && a.argument < p->arguments.count &&
                     p->results.items[a.result].nbytes == p->arguments.items[a.argument].nbytes;
         for (Py_ssize_t j = 0; j < i; j++)
