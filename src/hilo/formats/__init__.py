@@ -11,6 +11,7 @@ from hilo.errors import Error, Unsupported
 from hilo.ir.module import Module
 
 _BYTECODE: Final = b"ML\xefR"
+_LOOK: Final = 1 << 16  # characters of a text that are looked at
 _BLANK_OR_COMMENT: Final = re.compile(rb"(?:\s|//[^\n]*(?:\n|\Z))*")
 
 
@@ -33,19 +34,21 @@ def load(path: str | os.PathLike[str]) -> Module:
         data = Path(path).read_bytes()
     except OSError as e:
         raise Error(f"cannot read the file: {e.strerror or e}", loc=os.fspath(path)) from None
-    return loads(data, os.fspath(path))
+    return parse(data, os.fspath(path))
 
 
-def loads(data: bytes, filename: str = "<bytes>") -> Module:
-    """The module in `data`, whose format is found by its content; `filename` is for messages."""
-    kind = sniff(data)
+def parse(program: str | bytes, filename: str = "<text>") -> Module:
+    """The module in a text or a file's bytes, whose format is found by its content; `filename` is for messages."""
+    start = program if isinstance(program, bytes) else program[:_LOOK].encode(errors="replace")
+    kind = sniff(start)
     if kind == "bytecode":
-        raise Unsupported("MLIR bytecode is not supported yet; save the program as text (e.g. `str(lowered.compiler_ir())`)",
-                          loc=filename)  # fmt: skip
+        raise Unsupported("MLIR bytecode is not supported yet; save the program as MLIR text", loc=filename)
     if kind == "hlo_text":
         raise Unsupported("HLO text is not supported yet; save the program as StableHLO text", loc=filename)
-    if kind == "unknown" and (not data.strip() or b"\0" in data[:4096]):
-        raise Error("the file is empty" if not data.strip() else "the file is no program of a known format", loc=filename)
-    from hilo.formats.mlir_text import parse
+    if not program.strip():
+        raise Error("the file is empty", loc=filename)
+    if kind == "unknown" and b"\0" in start[:_LOOK]:
+        raise Error("this is no program of a known format", loc=filename)
+    from hilo.formats.mlir_text import parse as parse_mlir
 
-    return parse(data, filename)
+    return parse_mlir(program, filename)

@@ -146,7 +146,7 @@ def _pairs_short(operands: Types, results: Types) -> str | None:
 
 FUNCTION: Final = Signature("a function type", lambda types, n: None, lambda operands, results: None)
 SAME: Final = Signature("one type or a function type", _same, _same_short)
-RESULT: Final = Signature("the result's type", lambda types, n: ((), types), _pairs_short)
+RESULT: Final = Signature("the result's type", lambda types, n: ((), types), lambda operands, results: ", ".join(map(print_type, results)))
 COMPLEX: Final = Signature("a complex type or a function type", _complex, _complex_short)
 SELECT: Final = Signature("two types or a function type", _select, _select_short)
 TUPLE: Final = Signature("a tuple type or a function type", _tuple, _tuple_short)

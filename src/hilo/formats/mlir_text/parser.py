@@ -33,13 +33,17 @@ class Region:
 
 
 class Syntax:
-    """What an op's syntax gave. `operand_types` None: not written down. `result_types` None: to be inferred."""
+    """What an op's syntax gave. `operand_types` None: not written down. `result_types` None: to be inferred.
 
-    __slots__ = ("attrs", "captures", "operand_types", "operands", "regions", "result_types")
+    `kind` names the definition where it is not that of the op's own name.
+    """
+
+    __slots__ = ("attrs", "captures", "kind", "operand_types", "operands", "regions", "result_types")
 
     def __init__(self, operands: list[Op], attrs: dict[str, Any], operand_types: Sequence[Type] | None,
                  result_types: Sequence[Type] | None, regions: list[Region] | None = None,
-                 captures: Captures | None = None) -> None:  # fmt: skip
+                 captures: Captures | None = None, kind: str | None = None) -> None:  # fmt: skip
+        self.kind = kind
         self.operands = operands
         self.attrs = attrs
         self.operand_types = operand_types
@@ -113,7 +117,7 @@ class Parser(Cursor):
     def parse_op(self) -> list[Op] | None:
         """Read one op into the scope; the returned values if it is the block's terminator."""
         from hilo.formats.mlir_text.generic import parse_generic
-        from hilo.formats.mlir_text.pretty import PRETTY
+        from hilo.formats.mlir_text.pretty import GENERIC, PRETTY
 
         names = self.result_names() if self.tokens[self.at][:1] == "%" else []
         start, token = self.at, self.tokens[self.at]
@@ -131,7 +135,7 @@ class Parser(Cursor):
             self.op = outer
             return values
         if generic:
-            syntax = parse_generic(self, name)
+            syntax = GENERIC.get(name, parse_generic)(self, name)
         else:
             parse = PRETTY.get(name)
             if parse is None:
@@ -162,7 +166,7 @@ class Parser(Cursor):
 
     def build(self, name: str, s: Syntax, loc: Loc, at: int) -> Op:
         """The op, with its types checked against what the text declares, added to the scope."""
-        kind = self.kind(name, at)
+        kind = self.kind(s.kind or name, at)
         if s.operand_types is not None:
             self._check_operands(s, at)
         attrs = s.attrs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from hilo.formats.mlir_text import convolution, forms, special, structured
+from hilo.formats.mlir_text import checks, convolution, forms, special, structured
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.ir.op import Op
 
@@ -29,10 +29,6 @@ _SPECIAL: Final[dict[str, tuple[Parse, Print]]] = {
     "slice": (special.parse_slice, special.print_slice),
     "while": (structured.parse_while, structured.print_while),
 }
-_CHECKS: Final = tuple(
-    f"check.{x}" for x in "eq expect_eq expect_eq_const expect_almost_eq expect_almost_eq_const expect_close".split()
-)
-
 PRETTY: Final[dict[str, Parse]] = {
     **{f"{d}.{name}": f.parse for d in ("stablehlo", "mhlo") for name, f in forms.STABLEHLO_FORMS.items()},
     **{f"{d}.{name}": parse for d in ("stablehlo", "mhlo") for name, (parse, _) in _SPECIAL.items()},
@@ -41,8 +37,10 @@ PRETTY: Final[dict[str, Parse]] = {
     "chlo.scan": structured.parse_scan,
     "chlo.top_k": special.parse_top_k,
     "func.call": special.parse_call,
-    **dict.fromkeys(_CHECKS, special.parse_check),
+    **dict.fromkeys(checks.NAMES, checks.parse_check),
 }
+
+GENERIC: Final[dict[str, Parse]] = dict.fromkeys(checks.NAMES, checks.parse_generic_check)  # where it differs
 
 PRINT: Final[dict[str, Print]] = {
     **{f"stablehlo.{name}": f.print for name, f in forms.STABLEHLO_FORMS.items()},

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from hilo.formats.mlir_text.attributes import enum, parse_dict, parse_elements
 from hilo.formats.mlir_text.dense import print_dense
 from hilo.formats.mlir_text.forms import (
-    ALGORITHM, ARROW, FUNCTION, INTS, PAIRS, PRECISION, parse_signature, print_signature,
+    ALGORITHM, ARROW, INTS, PAIRS, PRECISION, parse_signature, print_signature,
 )  # fmt: skip
 from hilo.formats.mlir_text.lexer import quote
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.formats.mlir_text.types import parse_function_type, print_function_type, print_type
-from hilo.ir.op import Op, Opaque
+from hilo.ir.op import Op
 from hilo.ir.types import Type, result_types
 
 if TYPE_CHECKING:
@@ -261,31 +261,3 @@ def print_top_k(w: Printer, op: Op) -> str:
     stable = ", is_stable = false" if op.attrs.get("is_stable") is False else ""
     attrs = w.attr_dict(op, ["k", "is_stable"])
     return f"({w.value(op.operands[0])}, k = {op.attrs['k']}{stable}){attrs} : {types}"
-
-
-# The checks of StableHLO's own tests: check.expect_eq %a, %b {attrs} : T, T
-
-
-def parse_check(p: Parser, name: str) -> Syntax:
-    """An op of the `check` dialect, as the custom call of the same name; its attributes keep their text."""
-    operands = p.operands()
-    attrs: dict[str, Any] = {"call_target_name": name, "has_side_effect": True}
-    constant = None
-    while p.accept(","):
-        if p.tokens[p.at].startswith("dense"):
-            constant = parse_elements(p)
-            break
-        key = p.keyword("an attribute")
-        p.expect("=")
-        attrs[f"check.{key}"] = Opaque(p.take())
-    attrs.update((f"check{k}" if k[0] == "." else k, v) for k, v in parse_dict(p).items())
-    if constant is not None:
-        t = operands[0].type if operands else constant.type
-        made = p.build("stablehlo.constant", Syntax([], {"value": constant}, None, (t,)), p.here(), p.at)
-        attrs["call_target_name"] = name.removesuffix("_const")
-        return Syntax([*operands, made], attrs, None, ())
-    types: tuple[Type, ...] | None = None
-    if p.accept(":"):
-        pair = parse_signature(p, PAIRS, len(operands)) if p.tokens[p.at] != "(" else parse_signature(p, FUNCTION, 0)
-        types = pair[0]
-    return Syntax(operands, attrs, types, ())
