@@ -121,7 +121,8 @@ def int_to_float(x: Arr, t: DType) -> Arr:
     """An integer array as float type `t`, rounded once."""
     if x.dtype.itemsize == 8 and t.bits < 64:  # keep 53 bits, the last of which is sticky: exact in f64, rounds right later
         negative = x < 0
-        mag = np.asarray(np.where(negative, -x.astype(np.int64), x).astype(np.uint64))
+        mag = x.astype(np.uint64)
+        mag = np.asarray(np.where(negative, np.uint64(0) - mag, mag))
         sticky = (mag & np.uint64(~0x7FF & (1 << 64) - 1)) | (np.asarray((mag & np.uint64(0x7FF)) != 0).astype(np.uint64) << np.uint64(11))
         value = np.where(mag >= np.uint64(1 << 53), sticky, mag).astype(np.float64)
         return _narrow_real(np.asarray(np.where(negative, -value, value)), t)

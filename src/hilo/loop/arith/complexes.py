@@ -54,7 +54,11 @@ def square(b: Builder, x: Elem) -> Elem:
     """((re - im)(re + im), 2 re im)."""
     re, im = wide_parts(b, x)
     both = b.fmul(re, im)
-    return rounded(b, x, b.fmul(b.fsub(re, im), b.fadd(re, im)), b.fadd(both, both))
+    real = b.fmul(b.fsub(re, im), b.fadd(re, im))
+    if x.dtype is dtypes.c128:  # zero times an overflow
+        p, q = b.fmul(re, 0.5), b.fmul(im, 0.5)
+        real = b.select(b.cmp("uno", real, real), b.fmul(b.fsub(p, q), b.fadd(p, q)), real)
+    return rounded(b, x, real, b.fadd(both, both))
 
 
 def _exponent(b: Builder, x: Node) -> Node:

@@ -6,6 +6,7 @@ from math import copysign, inf, nan
 
 from hilo.loop.arith.rounding import int_of
 from hilo.loop.builder import Builder
+from hilo.loop.lanes import any_lane
 from hilo.loop.nodes import Node
 
 
@@ -65,8 +66,6 @@ def fmod(b: Builder, x: Node, y: Node) -> Node:
     Long division: as long as r >= y, take off q times t = y * 2**k, where k is such that q = trunc(r / t) has less bits
     than the type. r - q t is exact, and so is correcting a q that division rounded up. Most turns are the only one.
     """
-    from hilo.loop.math.floats import any_lane
-
     lanes = max(x.type.lanes, y.type.lanes)
     x, y = b.splat(x, lanes), b.splat(y, lanes)
     bad = b.not_(b.and_(is_finite(b, x), b.and_(b.cmp("une", y, 0.0), b.cmp("ord", y, y))))
@@ -78,7 +77,7 @@ def fmod(b: Builder, x: Node, y: Node) -> Node:
     exponent = _exponent(b, divisor)
 
     def step(r: Node) -> tuple[Node, ...]:
-        k = b.smax(b.sub(b.sub(_exponent(b, r), exponent), digits - 3), 0)
+        k = b.smin(b.smax(b.sub(b.sub(_exponent(b, r), exponent), digits - 3), 0), 254 if digits == 24 else 2046)
         t = _scale(b, divisor, k)
         q = b.ftrunc(b.fdiv(r, t))
         r = b.fma(b.fneg(q), t, r)

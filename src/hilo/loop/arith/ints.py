@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hilo.loop.builder import Builder
+from hilo.loop.lanes import any_lane
 from hilo.loop.nodes import Node
 
 
@@ -67,8 +68,6 @@ def shift(b: Builder, kind: str, x: Node, y: Node) -> Node:
 
 def power(b: Builder, x: Node, y: Node, signed: bool) -> Node:
     """x ** y modulo 2**bits by squaring; negative exponents give 1 for 1, +-1 for -1 and 0 for all else."""
-    from hilo.loop.math.floats import any_lane
-
     if y.const is not None and y.const >= 0:
         return _fixed_power(b, x, y.const)
     lanes = max(x.type.lanes, y.type.lanes)
