@@ -26,7 +26,9 @@ def interpret(module: Module, arrays: Iterable[Any], entry: str = "main") -> lis
     Raises `Error` if there is no such function, or if the arguments' number, a shape or a dtype does not fit.
     """
     if entry not in module.functions:
-        raise Error(f"there is no function @{entry}; there are: {', '.join('@' + n for n in module.functions) or 'none'}")
+        raise Error(
+            f"there is no function @{entry}; there are: {', '.join('@' + n for n in module.functions) or 'none'}"
+        )
     function = module[entry]
     return run(function, check_arguments(function, list(arrays)), module)
 
@@ -36,7 +38,10 @@ def check_arguments(function: Function, arrays: Sequence[Any]) -> list[Any]:
     types = function.param_types
     if len(arrays) != len(types):
         raise Error(f"@{function.name} takes {len(types)} arguments, but got {len(arrays)}")
-    return [check_argument(f"argument {i} of @{function.name}", a, t) for i, (a, t) in enumerate(zip(arrays, types, strict=True))]
+    return [
+        check_argument(f"argument {i} of @{function.name}", a, t)
+        for i, (a, t) in enumerate(zip(arrays, types, strict=True))
+    ]
 
 
 def check_argument(what: str, value: Any, t: Type) -> Any:

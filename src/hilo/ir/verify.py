@@ -1,4 +1,4 @@
-"""Verification: is a function well-formed? Run after passes; ops themselves are verified when they are made. Imports ir."""
+"""Verification: is a function well-formed? For use after passes; an op is verified when it is made. Imports only ir."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def _verify_ops(f: Function, pending: list[Function], types: bool) -> None:
     for i, o in enumerate(f.ops):
         for x in o.operands:
             if x not in defined:
-                raise VerifyError(f"{x!r} is used before it is defined, or from outside of {f.name}", loc=o.loc, op=o.kind.full_name)
+                raise VerifyError(
+                    f"{x!r} is used before it is defined, or from outside of {f.name}", loc=o.loc, op=o.kind.full_name
+                )
         if o in defined:
             raise VerifyError(f"{o!r} stands twice in {f.name}", loc=o.loc, op=o.kind.full_name)
         if i >= count and o.kind is PARAMETER:
@@ -63,7 +65,9 @@ def _verify_ops(f: Function, pending: list[Function], types: bool) -> None:
 
 
 def _verify_type(o: Op) -> None:
-    if o.kind is GET and not (isinstance(o.operands[0].type, Results) and 0 <= o.attrs["index"] < len(o.operands[0].type)):
+    if o.kind is GET and not (
+        isinstance(o.operands[0].type, Results) and 0 <= o.attrs["index"] < len(o.operands[0].type)
+    ):
         raise VerifyError(f"there is no result {o.attrs['index']} of {o.operands[0]!r}", loc=o.loc, op=o.kind.full_name)
     if o.kind is PARAMETER:
         return
@@ -90,7 +94,9 @@ def _verify_calls(module: Module, functions: list[Function]) -> None:
                 raise VerifyError(f"@{name} takes {want}, but is called with {got}", loc=o.loc, op=o.kind.full_name)
             declared = o.type.types if isinstance(o.type, Results) else (o.type,)
             if len(declared) != len(target.results) or not all(map(compatible, declared, target.result_types)):
-                raise VerifyError(f"@{name} returns {target.result_types}, not {declared}", loc=o.loc, op=o.kind.full_name)
+                raise VerifyError(
+                    f"@{name} returns {target.result_types}, not {declared}", loc=o.loc, op=o.kind.full_name
+                )
 
 
 def callee_name(o: Op) -> str:

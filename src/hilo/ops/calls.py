@@ -61,7 +61,8 @@ def _run_named(name: str, arrays: tuple[Any, ...]) -> Any:
 class custom_call:
     """A call of `call_target_name`, code outside of the program that only the target platform knows.
 
-    hilo keeps it (its effects may matter), but running it is an `Unsupported` error that names the target. Spec: custom_call.
+    hilo keeps it (its effects may matter), but running it is an `Unsupported` error that names the target.
+    Spec: custom_call.
     """
 
     attrs = {"has_side_effect": False, "backend_config": "", "api_version": 1, "called_computations": ()}
@@ -73,6 +74,8 @@ class custom_call:
 
     @staticmethod
     def evaluate(*arrays: Any, call_target_name: str, **_: Any) -> Any:
-        raise Unsupported(f"hilo does not know the custom call target {call_target_name!r}; export the program without it")
+        raise Unsupported(
+            f"hilo does not know the custom call target {call_target_name!r}; export the program without it"
+        )
 
     examples = [((TensorType(f32, (2,)),), {"call_target_name": "somewhere.else", "type": Results([])})]

@@ -6,6 +6,7 @@ Symbolic dimensions are compatible with every size: what cannot be known is not 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from hilo.errors import VerifyError, require
@@ -43,7 +44,7 @@ def unique(dims: Sequence[int]) -> bool:
 
 
 def ascending(dims: Sequence[int]) -> bool:
-    return all(a <= b for a, b in zip(dims, dims[1:]))
+    return all(a <= b for a, b in pairwise(dims))
 
 
 def in_range(dims: Iterable[int], rank: int) -> bool:

@@ -31,7 +31,9 @@ class concatenate:
         for x in xs:
             require(x.dtype is first.dtype, "C1", "{x} and {y} have different element types", x=first, y=x)
             ok = x.rank == first.rank
-            ok = ok and all(d == dimension or same_dim(m, n) for d, (m, n) in enumerate(zip(x.shape, first.shape, strict=True)))
+            ok = ok and all(
+                d == dimension or same_dim(m, n) for d, (m, n) in enumerate(zip(x.shape, first.shape, strict=True))
+            )
             require(ok, "C2", "{x} and {y} differ beside axis {d}", x=first, y=x, d=dimension)
         shape = [next((x.shape[d] for x in xs if isinstance(x.shape[d], int)), n) for d, n in enumerate(first.shape)]
         along = [x.shape[dimension] for x in xs]
@@ -80,24 +82,52 @@ class pad:
     """
 
     @staticmethod
-    def infer(x: Type, value: Type, *, edge_padding_low: tuple[int, ...], edge_padding_high: tuple[int, ...],
-              interior_padding: tuple[int, ...]) -> Type:  # fmt: skip
+    def infer(
+        x: Type,
+        value: Type,
+        *,
+        edge_padding_low: tuple[int, ...],
+        edge_padding_high: tuple[int, ...],
+        interior_padding: tuple[int, ...],
+    ) -> Type:
         x, v = tensor(x), tensor(value)
         low, high, inner = edge_padding_low, edge_padding_high, interior_padding
-        require(v.dtype is x.dtype and v.rank == 0, "C1", "the padding value of {x} is {v}, not a rank-0 tensor of its type", x=x, v=v)
+        require(
+            v.dtype is x.dtype and v.rank == 0,
+            "C1",
+            "the padding value of {x} is {v}, not a rank-0 tensor of its type",
+            x=x,
+            v=v,
+        )
         ok = len(low) == len(high) == len(inner) == x.rank
         require(ok, "C2", "padding {l}, {h}, {i} needs one number for each axis of {x}", l=low, h=high, i=inner, x=x)
         require(all(i >= 0 for i in inner), "C3", "interior_padding {i} is negative", i=inner)
-        shape = [n if isinstance(n, Dim) else n + l + max(n - 1, 0) * i + h
-                 for n, l, h, i in zip(x.shape, low, high, inner, strict=True)]  # fmt: skip
-        require(all(isinstance(n, Dim) or n >= 0 for n in shape), "C4", "padding {l}, {h} cuts off more than there is in {x}",
-                l=low, h=high, x=x)  # fmt: skip
-        return x.with_shape(Dim() if isinstance(n, Dim) and (l or h or i) else n
-                            for n, l, h, i in zip(shape, low, high, inner, strict=True))  # fmt: skip
+        shape = [
+            n if isinstance(n, Dim) else n + l + max(n - 1, 0) * i + h
+            for n, l, h, i in zip(x.shape, low, high, inner, strict=True)
+        ]
+        require(
+            all(isinstance(n, Dim) or n >= 0 for n in shape),
+            "C4",
+            "padding {l}, {h} cuts off more than there is in {x}",
+            l=low,
+            h=high,
+            x=x,
+        )
+        return x.with_shape(
+            Dim() if isinstance(n, Dim) and (l or h or i) else n
+            for n, l, h, i in zip(shape, low, high, inner, strict=True)
+        )
 
     @staticmethod
-    def evaluate(x: np.ndarray, value: np.ndarray, *, edge_padding_low: tuple[int, ...], edge_padding_high: tuple[int, ...],
-                 interior_padding: tuple[int, ...]) -> np.ndarray:  # fmt: skip
+    def evaluate(
+        x: np.ndarray,
+        value: np.ndarray,
+        *,
+        edge_padding_low: tuple[int, ...],
+        edge_padding_high: tuple[int, ...],
+        interior_padding: tuple[int, ...],
+    ) -> np.ndarray:
         spread = [max(n - 1, 0) * (i + 1) + min(n, 1) for n, i in zip(x.shape, interior_padding, strict=True)]
         full = [max(l, 0) + n + max(h, 0) for n, l, h in zip(spread, edge_padding_low, edge_padding_high, strict=True)]
         out = np.full(full, value, dtype=x.dtype)
@@ -107,11 +137,21 @@ class pad:
             kept.append(slice(max(-l, 0), m - max(-h, 0)))
         out[tuple(places)] = x
         return np.ascontiguousarray(out[tuple(kept)]).reshape(
-            [m - max(-l, 0) - max(-h, 0) for m, l, h in zip(full, edge_padding_low, edge_padding_high, strict=True)])  # fmt: skip
+            [m - max(-l, 0) - max(-h, 0) for m, l, h in zip(full, edge_padding_low, edge_padding_high, strict=True)]
+        )
 
     @staticmethod
-    def element(b: Builder, out: TensorType, index: Indices, x: Operand, value: Operand, *, edge_padding_low: tuple[int, ...],
-                interior_padding: tuple[int, ...], **_: Any) -> Elem:  # fmt: skip
+    def element(
+        b: Builder,
+        out: TensorType,
+        index: Indices,
+        x: Operand,
+        value: Operand,
+        *,
+        edge_padding_low: tuple[int, ...],
+        interior_padding: tuple[int, ...],
+        **_: Any,
+    ) -> Elem:
         at: list[Index] = []
         tests: list[tuple[Index, int, int]] = []
         for ix, l, i, n in zip(index, edge_padding_low, interior_padding, x.type.shape, strict=True):
@@ -123,19 +163,36 @@ class pad:
         return choose(b, all_in_range(b, tests), lambda: x(at), lambda: value(()))
 
     @staticmethod
-    def sharding(x: TensorType, value: TensorType, *, out: TensorType, edge_padding_low: tuple[int, ...],
-                 edge_padding_high: tuple[int, ...], interior_padding: tuple[int, ...]) -> str:  # fmt: skip
+    def sharding(
+        x: TensorType,
+        value: TensorType,
+        *,
+        out: TensorType,
+        edge_padding_low: tuple[int, ...],
+        edge_padding_high: tuple[int, ...],
+        interior_padding: tuple[int, ...],
+    ) -> str:
         names = axis_names(2 * x.rank)
         numbers = zip(edge_padding_low, edge_padding_high, interior_padding, strict=True)
         outs = [names[x.rank + d] if any(lhi) else names[d] for d, lhi in enumerate(numbers)]
         return f"{names[: x.rank]},->{''.join(outs)}"
 
     examples = [
-        ((TensorType(f32, (2, 3)), TensorType(f32)),
-         {"edge_padding_low": (0, 1), "edge_padding_high": (2, 1), "interior_padding": (1, 2)}),
-        ((TensorType(i32, (5,)), TensorType(i32)),
-         {"edge_padding_low": (-1,), "edge_padding_high": (-2,), "interior_padding": (1,)}),
-        ((TensorType(i8, (0,)), TensorType(i8)), {"edge_padding_low": (2,), "edge_padding_high": (1,), "interior_padding": (3,)}),
-        ((TensorType(f32, (3,)), TensorType(f32)), {"edge_padding_low": (4,), "edge_padding_high": (-6,), "interior_padding": (0,)}),
+        (
+            (TensorType(f32, (2, 3)), TensorType(f32)),
+            {"edge_padding_low": (0, 1), "edge_padding_high": (2, 1), "interior_padding": (1, 2)},
+        ),
+        (
+            (TensorType(i32, (5,)), TensorType(i32)),
+            {"edge_padding_low": (-1,), "edge_padding_high": (-2,), "interior_padding": (1,)},
+        ),
+        (
+            (TensorType(i8, (0,)), TensorType(i8)),
+            {"edge_padding_low": (2,), "edge_padding_high": (1,), "interior_padding": (3,)},
+        ),
+        (
+            (TensorType(f32, (3,)), TensorType(f32)),
+            {"edge_padding_low": (4,), "edge_padding_high": (-6,), "interior_padding": (0,)},
+        ),
         ((TensorType(f32), TensorType(f32)), {"edge_padding_low": (), "edge_padding_high": (), "interior_padding": ()}),
-    ]  # fmt: skip
+    ]

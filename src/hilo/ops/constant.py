@@ -11,7 +11,7 @@ from hilo.ir.types import Type
 
 @op("constant")
 class constant:
-    """A tensor known when the program is compiled: `value`, an `Array` of any element type and shape. Spec: constant."""
+    """A tensor known at compile time: `value`, an `Array` of any element type and shape. Spec: constant."""
 
     @staticmethod
     def infer(*, value: Array) -> Type:

@@ -16,7 +16,7 @@ from hilo.ir.interpret import run
 from hilo.ir.module import Function, region
 from hilo.ir.op import Array, Op
 from hilo.ir.registry import op
-from hilo.ir.types import Results, TensorType, Type, compatible
+from hilo.ir.types import Results, TensorType, Type
 from hilo.ops.checks import gives, takes, tensor
 from hilo.ops.constant import constant
 
@@ -35,8 +35,10 @@ def merged(a: Type, b: Type) -> Type:
     """Of two compatible types the one that promises less: symbolic where they differ."""
     if a is b or not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return a
-    return a.with_shape(n if isinstance(n, int) and n == m else (m if isinstance(n, int) else n)
-                        for n, m in zip(a.shape, b.shape, strict=True))  # fmt: skip
+    return a.with_shape(
+        n if isinstance(n, int) and n == m else (m if isinstance(n, int) else n)
+        for n, m in zip(a.shape, b.shape, strict=True)
+    )
 
 
 _F32S = (TensorType(f32, (2,)), TensorType(f32, (2,)))
@@ -73,15 +75,21 @@ class while_:
         return one_or_tuple(carried)
 
     examples = [
-        ((TensorType(i1), TensorType(f32, (2,)), TensorType(f32, (2,))), {
-            "cond": region([TensorType(i1), *_F32S], lambda more, x, y: more),
-            "body": region([TensorType(i1), *_F32S], lambda more, x, y: (_no(), y, x)),
-        }),
-        ((TensorType(i1), TensorType(f32, (2,)), TensorType(f32, (2,))), {  # y is captured
-            "cond": region([TensorType(i1), *_F32S], lambda more, x, y: more),
-            "body": region([TensorType(i1), *_F32S], lambda more, x, y: (_no(), y)),
-        }),
-    ]  # fmt: skip
+        (
+            (TensorType(i1), TensorType(f32, (2,)), TensorType(f32, (2,))),
+            {
+                "cond": region([TensorType(i1), *_F32S], lambda more, x, y: more),
+                "body": region([TensorType(i1), *_F32S], lambda more, x, y: (_no(), y, x)),
+            },
+        ),
+        (
+            (TensorType(i1), TensorType(f32, (2,)), TensorType(f32, (2,))),
+            {  # y is captured
+                "cond": region([TensorType(i1), *_F32S], lambda more, x, y: more),
+                "body": region([TensorType(i1), *_F32S], lambda more, x, y: (_no(), y)),
+            },
+        ),
+    ]
 
 
 @op("if")
@@ -106,12 +114,16 @@ class if_:
         return one_or_tuple(run(true_branch if pred else false_branch, captures))
 
     examples = [
-        ((TensorType(i1), *_F32S), {
-            "true_branch": region(_F32S, lambda x, y: (x, y)), "false_branch": region(_F32S, lambda x, y: (y, x)),
-        }),
+        (
+            (TensorType(i1), *_F32S),
+            {
+                "true_branch": region(_F32S, lambda x, y: (x, y)),
+                "false_branch": region(_F32S, lambda x, y: (y, x)),
+            },
+        ),
         ((TensorType(i1),), {"true_branch": region([], _no), "false_branch": region([], _no)}),
         ((TensorType(i1),), {"true_branch": region([], list), "false_branch": region([], list)}),
-    ]  # fmt: skip
+    ]
 
 
 @op("case")

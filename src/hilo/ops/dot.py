@@ -21,7 +21,12 @@ _COMPONENTS: Final = {1: (1,), 2: (3, 4), 3: (6, 9)}  # primitive products that 
 
 
 def _check_algorithm(a: Algorithm, precision_config: tuple[str, ...] | None) -> None:
-    require(all(p == "DEFAULT" for p in precision_config or ()), "C21", "an algorithm excludes precision_config {p}", p=precision_config)
+    require(
+        all(p == "DEFAULT" for p in precision_config or ()),
+        "C21",
+        "an algorithm excludes precision_config {p}",
+        p=precision_config,
+    )
     require(a[3] > 0, "C22", "lhs_component_count {n} must be positive", n=a[3])
     require(a[4] > 0, "C23", "rhs_component_count {n} must be positive", n=a[4])
     require(a[5] > 0, "C24", "num_primitive_operations {n} must be positive", n=a[5])
@@ -35,23 +40,41 @@ class dot_general:
     """Sum of products over the contracting axes, for each index of the batching axes.
 
     Operands: lhs and rhs of one element type. Result axes: batching, then what is left of lhs, then of rhs; its element
-    type may be wider than the operands'. Booleans: `or` of `and`. Integers wrap around in the result's type. f16, bf16 and
-    narrower accumulate in f32 and round once. `algorithm`, if given: (lhs_precision_type, rhs_precision_type,
+    type may be wider than the operands'. Booleans: `or` of `and`. Integers wrap around in the result's type. f16 and
+    bf16 accumulate in f32 and round once. `algorithm`: None or (lhs_precision_type, rhs_precision_type,
     accumulation_type, lhs_component_count, rhs_component_count, num_primitive_operations,
     allow_imprecise_accumulation), honoured or refused with `Unsupported`. Spec: dot_general.
     """
 
     attrs = {
-        "lhs_batching_dimensions": (), "rhs_batching_dimensions": (), "lhs_contracting_dimensions": (),
-        "rhs_contracting_dimensions": (), "precision_config": None, "algorithm": None,
-    }  # fmt: skip
+        "lhs_batching_dimensions": (),
+        "rhs_batching_dimensions": (),
+        "lhs_contracting_dimensions": (),
+        "rhs_contracting_dimensions": (),
+        "precision_config": None,
+        "algorithm": None,
+    }
 
     @staticmethod
-    def infer(lhs: Type, rhs: Type, *, lhs_batching_dimensions: tuple[int, ...], rhs_batching_dimensions: tuple[int, ...],
-              lhs_contracting_dimensions: tuple[int, ...], rhs_contracting_dimensions: tuple[int, ...],
-              precision_config: tuple[str, ...] | None, algorithm: Algorithm | None, type: Type) -> Type:  # noqa: A002  # fmt: skip
+    def infer(
+        lhs: Type,
+        rhs: Type,
+        *,
+        lhs_batching_dimensions: tuple[int, ...],
+        rhs_batching_dimensions: tuple[int, ...],
+        lhs_contracting_dimensions: tuple[int, ...],
+        rhs_contracting_dimensions: tuple[int, ...],
+        precision_config: tuple[str, ...] | None,
+        algorithm: Algorithm | None,
+        type: Type,  # noqa: A002
+    ) -> Type:
         x, y = tensor(lhs), tensor(rhs)
-        xb, yb, xc, yc = lhs_batching_dimensions, rhs_batching_dimensions, lhs_contracting_dimensions, rhs_contracting_dimensions
+        xb, yb, xc, yc = (
+            lhs_batching_dimensions,
+            rhs_batching_dimensions,
+            lhs_contracting_dimensions,
+            rhs_contracting_dimensions,
+        )
         require(len(xb) == len(yb), "C1", "batching dimensions {a} and {b} differ in number", a=xb, b=yb)
         require(len(xc) == len(yc), "C2", "contracting dimensions {a} and {b} differ in number", a=xc, b=yc)
         require(unique([*xb, *xc]), "C3", "lhs dimensions {a}, {b} name an axis twice", a=xb, b=xc)
@@ -61,18 +84,32 @@ class dot_general:
         for rule, a, b in (("C9", xb, yb), ("C10", xc, yc)):
             ok = all(same_dim(x.shape[i], y.shape[j]) for i, j in zip(a, b, strict=True))
             require(ok, rule, "axes {a} of {x} and {b} of {y} have different sizes", a=a, x=x, b=b, y=y)
-        require(precision_config is None or len(precision_config) in (0, 2), "C11", "precision_config {p} needs two entries",
-                p=precision_config)  # fmt: skip
+        require(
+            precision_config is None or len(precision_config) in (0, 2),
+            "C11",
+            "precision_config {p} needs two entries",
+            p=precision_config,
+        )
         require(x.dtype.kind == y.dtype.kind, "C13", "{x} and {y} have different element types", x=x, y=y)
         if algorithm is not None:
             _check_algorithm(algorithm, precision_config)
-        return result_is(type, [*(x.shape[d] for d in xb), *_free(x.shape, xb, xc), *_free(y.shape, yb, yc)], None, "C12")
+        return result_is(
+            type, [*(x.shape[d] for d in xb), *_free(x.shape, xb, xc), *_free(y.shape, yb, yc)], None, "C12"
+        )
 
     @staticmethod
-    def evaluate(lhs: np.ndarray, rhs: np.ndarray, *, lhs_batching_dimensions: tuple[int, ...],
-                 rhs_batching_dimensions: tuple[int, ...], lhs_contracting_dimensions: tuple[int, ...],
-                 rhs_contracting_dimensions: tuple[int, ...], precision_config: tuple[str, ...] | None,
-                 algorithm: Algorithm | None, type: TensorType) -> np.ndarray:  # noqa: A002  # fmt: skip
+    def evaluate(
+        lhs: np.ndarray,
+        rhs: np.ndarray,
+        *,
+        lhs_batching_dimensions: tuple[int, ...],
+        rhs_batching_dimensions: tuple[int, ...],
+        lhs_contracting_dimensions: tuple[int, ...],
+        rhs_contracting_dimensions: tuple[int, ...],
+        precision_config: tuple[str, ...] | None,
+        algorithm: Algorithm | None,
+        type: TensorType,  # noqa: A002
+    ) -> np.ndarray:
         x = _matrices(lhs, lhs_batching_dimensions, lhs_contracting_dimensions, last=True)
         y = _matrices(rhs, rhs_batching_dimensions, rhs_contracting_dimensions, last=False)
         if algorithm is not None and type.dtype.is_float:
@@ -80,9 +117,17 @@ class dot_general:
         return _product(x, y, type.dtype).reshape(type.shape)
 
     @staticmethod
-    def sharding(lhs: TensorType, rhs: TensorType, *, out: TensorType, lhs_batching_dimensions: tuple[int, ...],
-                 rhs_batching_dimensions: tuple[int, ...], lhs_contracting_dimensions: tuple[int, ...],
-                 rhs_contracting_dimensions: tuple[int, ...], **_: Any) -> str:  # fmt: skip
+    def sharding(
+        lhs: TensorType,
+        rhs: TensorType,
+        *,
+        out: TensorType,
+        lhs_batching_dimensions: tuple[int, ...],
+        rhs_batching_dimensions: tuple[int, ...],
+        lhs_contracting_dimensions: tuple[int, ...],
+        rhs_contracting_dimensions: tuple[int, ...],
+        **_: Any,
+    ) -> str:
         xb, xc = lhs_batching_dimensions, lhs_contracting_dimensions
         x = axis_names(lhs.rank)
         y = list(axis_names(lhs.rank + rhs.rank)[lhs.rank :])
@@ -92,14 +137,22 @@ class dot_general:
         return f"{x},{''.join(y)}->{''.join([*(x[d] for d in xb), *free])}"
 
     @staticmethod
-    def cost(lhs: TensorType, rhs: TensorType, *, out: TensorType, lhs_contracting_dimensions: tuple[int, ...],
-             **_: Any) -> tuple[int, int]:  # fmt: skip
+    def cost(
+        lhs: TensorType, rhs: TensorType, *, out: TensorType, lhs_contracting_dimensions: tuple[int, ...], **_: Any
+    ) -> tuple[int, int]:
         flops = 2 * out.size * prod(lhs.shape[d] for d in lhs_contracting_dimensions)
         return flops, lhs.nbytes + rhs.nbytes + out.nbytes
 
     @staticmethod
-    def _example(a: Sequence[Any], b: Sequence[Any], dims: Sequence[Sequence[int]], out: Sequence[Any], **more: Any) -> Any:
-        names = ("lhs_batching_dimensions", "rhs_batching_dimensions", "lhs_contracting_dimensions", "rhs_contracting_dimensions")
+    def _example(
+        a: Sequence[Any], b: Sequence[Any], dims: Sequence[Sequence[int]], out: Sequence[Any], **more: Any
+    ) -> Any:
+        names = (
+            "lhs_batching_dimensions",
+            "rhs_batching_dimensions",
+            "lhs_contracting_dimensions",
+            "rhs_contracting_dimensions",
+        )
         numbers = dict(zip(names, map(tuple, dims), strict=True))
         return (TensorType(*a), TensorType(*b)), {**numbers, "type": TensorType(*out), **more}
 
@@ -114,9 +167,14 @@ class dot_general:
         _example((c64, (2, 3)), (c64, (3, 2)), ((), (), (1,), (0,)), (c64, (2, 2))),
         _example((f64, (2, 0)), (f64, (0, 3)), ((), (), (1,), (0,)), (f64, (2, 3))),
         _example((f32, (2,)), (f32, (3,)), ((), (), (), ()), (f32, (2, 3))),
-        _example((f32, (2, 3)), (f32, (3, 4)), ((), (), (1,), (0,)), (f32, (2, 4)),
-                 algorithm=("bf16", "bf16", "f32", 3, 3, 6, False)),
-    ]  # fmt: skip
+        _example(
+            (f32, (2, 3)),
+            (f32, (3, 4)),
+            ((), (), (1,), (0,)),
+            (f32, (2, 4)),
+            algorithm=("bf16", "bf16", "f32", 3, 3, 6, False),
+        ),
+    ]
 
 
 @op("dot", typed=True)
@@ -130,12 +188,19 @@ class dot:
         x, y = tensor(lhs), tensor(rhs)
         require(x.rank in (1, 2) and y.rank in (1, 2), "", "dot takes vectors and matrices, not {x} and {y}", x=x, y=y)
         require(x.dtype is y.dtype, "", "{x} and {y} have different element types", x=x, y=y)
-        require(same_dim(x.shape[-1], y.shape[0]), "", "the last axis of {x} and the first of {y} differ in size", x=x, y=y)
+        require(
+            same_dim(x.shape[-1], y.shape[0]), "", "the last axis of {x} and the first of {y} differ in size", x=x, y=y
+        )
         return result_is(type, [*x.shape[:-1], *y.shape[1:]], None, "")
 
     @staticmethod
-    def evaluate(lhs: np.ndarray, rhs: np.ndarray, *, precision_config: tuple[str, ...] | None,
-                 type: TensorType) -> np.ndarray:  # noqa: A002  # fmt: skip
+    def evaluate(
+        lhs: np.ndarray,
+        rhs: np.ndarray,
+        *,
+        precision_config: tuple[str, ...] | None,
+        type: TensorType,  # noqa: A002
+    ) -> np.ndarray:
         x, y = _matrices(lhs, (), (lhs.ndim - 1,), last=True), _matrices(rhs, (), (0,), last=False)
         return _product(x, y, type.dtype).reshape(type.shape)
 

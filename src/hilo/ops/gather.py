@@ -46,46 +46,124 @@ class gather:
     collapsed stand at `offset_dims` of the result, those of the indices at the others. Spec: gather.
     """
 
-    attrs = {"operand_batching_dims": (), "start_indices_batching_dims": (), "indices_are_sorted": False,
-             "offset_dims": (), "collapsed_slice_dims": (), "start_index_map": (), "index_vector_dim": 0}  # fmt: skip
+    attrs = {
+        "operand_batching_dims": (),
+        "start_indices_batching_dims": (),
+        "indices_are_sorted": False,
+        "offset_dims": (),
+        "collapsed_slice_dims": (),
+        "start_index_map": (),
+        "index_vector_dim": 0,
+    }
 
     @staticmethod
-    def infer(operand: Type, start_indices: Type, *, offset_dims: tuple[int, ...], collapsed_slice_dims: tuple[int, ...],
-              operand_batching_dims: tuple[int, ...], start_indices_batching_dims: tuple[int, ...],
-              start_index_map: tuple[int, ...], index_vector_dim: int, slice_sizes: tuple[int, ...],
-              indices_are_sorted: bool) -> Type:  # fmt: skip
+    def infer(
+        operand: Type,
+        start_indices: Type,
+        *,
+        offset_dims: tuple[int, ...],
+        collapsed_slice_dims: tuple[int, ...],
+        operand_batching_dims: tuple[int, ...],
+        start_indices_batching_dims: tuple[int, ...],
+        start_index_map: tuple[int, ...],
+        index_vector_dim: int,
+        slice_sizes: tuple[int, ...],
+        indices_are_sorted: bool,
+    ) -> Type:
         x, s = tensor(operand), tensor(start_indices)
         dropped = [*collapsed_slice_dims, *operand_batching_dims]
         require(s.dtype.is_int, "I2", "start indices must be integers, not {s}", s=s)
-        require(x.rank == len(offset_dims) + len(dropped), "C1", "{x} needs {n} offset, collapsed and batching dims, got {m}",
-                x=x, n=x.rank, m=len(offset_dims) + len(dropped))  # fmt: skip
-        require(0 <= index_vector_dim <= s.rank, "C2", "index_vector_dim {d} is out of range for {s}", d=index_vector_dim, s=s)
+        require(
+            x.rank == len(offset_dims) + len(dropped),
+            "C1",
+            "{x} needs {n} offset, collapsed and batching dims, got {m}",
+            x=x,
+            n=x.rank,
+            m=len(offset_dims) + len(dropped),
+        )
+        require(
+            0 <= index_vector_dim <= s.rank,
+            "C2",
+            "index_vector_dim {d} is out of range for {s}",
+            d=index_vector_dim,
+            s=s,
+        )
         components = s.shape[index_vector_dim] if index_vector_dim < s.rank else 1
-        require(same_dim(components, len(start_index_map)), "C3", "start_index_map {m} for index vectors of size {n}",
-                m=start_index_map, n=components)  # fmt: skip
+        require(
+            same_dim(components, len(start_index_map)),
+            "C3",
+            "start_index_map {m} for index vectors of size {n}",
+            m=start_index_map,
+            n=components,
+        )
         require(unique(offset_dims) and ascending(offset_dims), "C4", "offset_dims {d} must ascend", d=offset_dims)
         rank = s.rank - (index_vector_dim < s.rank) + len(offset_dims)
-        require(in_range(offset_dims, rank), "C5", "offset_dims {d} are not all axes of a result of rank {r}", d=offset_dims, r=rank)
+        require(
+            in_range(offset_dims, rank),
+            "C5",
+            "offset_dims {d} are not all axes of a result of rank {r}",
+            d=offset_dims,
+            r=rank,
+        )
         require(unique(dropped), "C6", "collapsed and batching dims {d} name an axis twice", d=dropped)
         require(ascending(collapsed_slice_dims), "C7", "collapsed_slice_dims {d} must ascend", d=collapsed_slice_dims)
-        require(in_range(collapsed_slice_dims, x.rank), "C8", "collapsed_slice_dims {d} are not all axes of {x}",
-                d=collapsed_slice_dims, x=x)  # fmt: skip
-        require(len(slice_sizes) == x.rank, "C20", "slice_sizes {s} need one size for each axis of {x}", s=slice_sizes, x=x)
-        require(all(slice_sizes[d] <= 1 for d in collapsed_slice_dims), "C9", "collapsed slices are larger than 1: {s}", s=slice_sizes)
-        require(ascending(operand_batching_dims), "C10", "operand_batching_dims {d} must ascend", d=operand_batching_dims)
-        require(in_range(operand_batching_dims, x.rank), "C11", "operand_batching_dims {d} are not all axes of {x}",
-                d=operand_batching_dims, x=x)  # fmt: skip
-        require(all(slice_sizes[d] <= 1 for d in operand_batching_dims), "C12", "batching slices are larger than 1: {s}", s=slice_sizes)
+        require(
+            in_range(collapsed_slice_dims, x.rank),
+            "C8",
+            "collapsed_slice_dims {d} are not all axes of {x}",
+            d=collapsed_slice_dims,
+            x=x,
+        )
+        require(
+            len(slice_sizes) == x.rank, "C20", "slice_sizes {s} need one size for each axis of {x}", s=slice_sizes, x=x
+        )
+        require(
+            all(slice_sizes[d] <= 1 for d in collapsed_slice_dims),
+            "C9",
+            "collapsed slices are larger than 1: {s}",
+            s=slice_sizes,
+        )
+        require(
+            ascending(operand_batching_dims), "C10", "operand_batching_dims {d} must ascend", d=operand_batching_dims
+        )
+        require(
+            in_range(operand_batching_dims, x.rank),
+            "C11",
+            "operand_batching_dims {d} are not all axes of {x}",
+            d=operand_batching_dims,
+            x=x,
+        )
+        require(
+            all(slice_sizes[d] <= 1 for d in operand_batching_dims),
+            "C12",
+            "batching slices are larger than 1: {s}",
+            s=slice_sizes,
+        )
         sb = start_indices_batching_dims
         require(unique(sb), "C13", "start_indices_batching_dims {d} name an axis twice", d=sb)
         require(in_range(sb, s.rank), "C14", "start_indices_batching_dims {d} are not all axes of {s}", d=sb, s=s)
         require(index_vector_dim not in sb, "C15", "index_vector_dim {v} is a batching dim", v=index_vector_dim)
-        require(len(operand_batching_dims) == len(sb), "C16", "{a} and {b} differ in number", a=operand_batching_dims, b=sb)
+        require(
+            len(operand_batching_dims) == len(sb), "C16", "{a} and {b} differ in number", a=operand_batching_dims, b=sb
+        )
         ok = all(same_dim(x.shape[i], s.shape[j]) for i, j in zip(operand_batching_dims, sb, strict=True))
-        require(ok, "C17", "batching dims {a} of {x} and {b} of {s} differ in size", a=operand_batching_dims, x=x, b=sb, s=s)
-        require(unique([*start_index_map, *operand_batching_dims]), "C18", "start_index_map {m} and batching dims {b} name an axis twice",
-                m=start_index_map, b=operand_batching_dims)  # fmt: skip
-        require(in_range(start_index_map, x.rank), "C19", "start_index_map {m} does not name axes of {x}", m=start_index_map, x=x)
+        require(
+            ok, "C17", "batching dims {a} of {x} and {b} of {s} differ in size", a=operand_batching_dims, x=x, b=sb, s=s
+        )
+        require(
+            unique([*start_index_map, *operand_batching_dims]),
+            "C18",
+            "start_index_map {m} and batching dims {b} name an axis twice",
+            m=start_index_map,
+            b=operand_batching_dims,
+        )
+        require(
+            in_range(start_index_map, x.rank),
+            "C19",
+            "start_index_map {m} does not name axes of {x}",
+            m=start_index_map,
+            x=x,
+        )
         ok = all(m >= 0 and (not isinstance(n, int) or m <= n) for m, n in zip(slice_sizes, x.shape, strict=True))
         require(ok, "C21", "slice_sizes {s} do not fit {x}", s=slice_sizes, x=x)
         batch = iter([n for d, n in enumerate(s.shape) if d != index_vector_dim])
@@ -93,10 +171,19 @@ class gather:
         return x.with_shape(next(sizes) if d in offset_dims else next(batch) for d in range(rank))
 
     @staticmethod
-    def evaluate(operand: np.ndarray, start_indices: np.ndarray, *, offset_dims: tuple[int, ...],
-                 collapsed_slice_dims: tuple[int, ...], operand_batching_dims: tuple[int, ...],
-                 start_indices_batching_dims: tuple[int, ...], start_index_map: tuple[int, ...], index_vector_dim: int,
-                 slice_sizes: tuple[int, ...], indices_are_sorted: bool) -> np.ndarray:  # fmt: skip
+    def evaluate(
+        operand: np.ndarray,
+        start_indices: np.ndarray,
+        *,
+        offset_dims: tuple[int, ...],
+        collapsed_slice_dims: tuple[int, ...],
+        operand_batching_dims: tuple[int, ...],
+        start_indices_batching_dims: tuple[int, ...],
+        start_index_map: tuple[int, ...],
+        index_vector_dim: int,
+        slice_sizes: tuple[int, ...],
+        indices_are_sorted: bool,
+    ) -> np.ndarray:
         starts = positions(start_indices, index_vector_dim)
         batch = starts.shape[:-1]
         kept = [d for d in range(operand.ndim) if d not in collapsed_slice_dims and d not in operand_batching_dims]
@@ -106,7 +193,7 @@ class gather:
             return np.transpose(np.zeros(result, operand.dtype), order)
         at: list[Any] = [np.int64(0)] * operand.ndim
         for k, d in enumerate(start_index_map):
-            at[d] = np.clip(starts[..., k], 0, operand.shape[d] - slice_sizes[d]).reshape(*batch, *[1] * len(kept))
+            at[d] = np.clip(starts[..., k], 0, operand.shape[d] - slice_sizes[d]).reshape([*batch, *[1] * len(kept)])
         for d, s in zip(operand_batching_dims, start_indices_batching_dims, strict=True):
             at[d] = along(batch[p := batch_position(s, index_vector_dim)], p, len(result))
         for k, d in enumerate(kept):
@@ -116,10 +203,22 @@ class gather:
         return np.transpose(np.broadcast_to(operand[tuple(np.broadcast_arrays(*at))], result), order).copy()
 
     @staticmethod
-    def element(b: Builder, out: TensorType, index: Indices, operand: Operand, start_indices: Operand, *,
-                offset_dims: tuple[int, ...], collapsed_slice_dims: tuple[int, ...], operand_batching_dims: tuple[int, ...],
-                start_indices_batching_dims: tuple[int, ...], start_index_map: tuple[int, ...], index_vector_dim: int,
-                slice_sizes: tuple[int, ...], **_: Any) -> Elem:  # fmt: skip
+    def element(
+        b: Builder,
+        out: TensorType,
+        index: Indices,
+        operand: Operand,
+        start_indices: Operand,
+        *,
+        offset_dims: tuple[int, ...],
+        collapsed_slice_dims: tuple[int, ...],
+        operand_batching_dims: tuple[int, ...],
+        start_indices_batching_dims: tuple[int, ...],
+        start_index_map: tuple[int, ...],
+        index_vector_dim: int,
+        slice_sizes: tuple[int, ...],
+        **_: Any,
+    ) -> Elem:
         batch = [ix for d, ix in enumerate(index) if d not in offset_dims]
         offset = iter([index[d] for d in offset_dims])
         at: list[Index] = []
@@ -138,10 +237,19 @@ class gather:
         return operand(at)
 
     @staticmethod
-    def sharding(operand: TensorType, start_indices: TensorType, *, out: TensorType, offset_dims: tuple[int, ...],
-                 collapsed_slice_dims: tuple[int, ...], operand_batching_dims: tuple[int, ...],
-                 start_indices_batching_dims: tuple[int, ...], index_vector_dim: int, slice_sizes: tuple[int, ...],
-                 **_: Any) -> str:  # fmt: skip
+    def sharding(
+        operand: TensorType,
+        start_indices: TensorType,
+        *,
+        out: TensorType,
+        offset_dims: tuple[int, ...],
+        collapsed_slice_dims: tuple[int, ...],
+        operand_batching_dims: tuple[int, ...],
+        start_indices_batching_dims: tuple[int, ...],
+        index_vector_dim: int,
+        slice_sizes: tuple[int, ...],
+        **_: Any,
+    ) -> str:
         """Axes of the indices go to the result, and operand axes that are taken whole; batching axes are both."""
         names = axis_names(operand.rank + start_indices.rank + out.rank)
         x, s = list(names[: operand.rank]), list(names[operand.rank : operand.rank + start_indices.rank])
@@ -155,21 +263,58 @@ class gather:
         return f"{''.join(x)},{''.join(s)}->{''.join(result)}"
 
     examples = [
-        ((TensorType(f32, (5, 3)), TensorType(i32, (4, 1))),
-         {"offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1, "slice_sizes": (1, 3)}),
-        ((TensorType(i32, (5, 6)), TensorType(i64, (2, 3))),
-         {"offset_dims": (0, 2), "start_index_map": (1, 0), "index_vector_dim": 0, "slice_sizes": (2, 3)}),
-        ((TensorType(bf16, (2, 5, 3)), TensorType(u8, (4, 2))),
-         {"offset_dims": (2,), "collapsed_slice_dims": (1,), "operand_batching_dims": (0,), "start_indices_batching_dims": (1,),
-          "start_index_map": (1,), "index_vector_dim": 2, "slice_sizes": (1, 1, 2)}),
-        ((TensorType(i1, (300,)), TensorType(i8, (2, 1))),
-         {"offset_dims": (1,), "start_index_map": (0,), "index_vector_dim": 1, "slice_sizes": (200,)}),
-        ((TensorType(f32, (5,)), TensorType(u64, (3,))),
-         {"offset_dims": (), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1, "slice_sizes": (1,)}),
-        ((TensorType(f32, (0, 3)), TensorType(i32, (0, 1))),
-         {"offset_dims": (1,), "collapsed_slice_dims": (0,), "start_index_map": (0,), "index_vector_dim": 1, "slice_sizes": (0, 3)}),
+        (
+            (TensorType(f32, (5, 3)), TensorType(i32, (4, 1))),
+            {
+                "offset_dims": (1,),
+                "collapsed_slice_dims": (0,),
+                "start_index_map": (0,),
+                "index_vector_dim": 1,
+                "slice_sizes": (1, 3),
+            },
+        ),
+        (
+            (TensorType(i32, (5, 6)), TensorType(i64, (2, 3))),
+            {"offset_dims": (0, 2), "start_index_map": (1, 0), "index_vector_dim": 0, "slice_sizes": (2, 3)},
+        ),
+        (
+            (TensorType(bf16, (2, 5, 3)), TensorType(u8, (4, 2))),
+            {
+                "offset_dims": (2,),
+                "collapsed_slice_dims": (1,),
+                "operand_batching_dims": (0,),
+                "start_indices_batching_dims": (1,),
+                "start_index_map": (1,),
+                "index_vector_dim": 2,
+                "slice_sizes": (1, 1, 2),
+            },
+        ),
+        (
+            (TensorType(i1, (300,)), TensorType(i8, (2, 1))),
+            {"offset_dims": (1,), "start_index_map": (0,), "index_vector_dim": 1, "slice_sizes": (200,)},
+        ),
+        (
+            (TensorType(f32, (5,)), TensorType(u64, (3,))),
+            {
+                "offset_dims": (),
+                "collapsed_slice_dims": (0,),
+                "start_index_map": (0,),
+                "index_vector_dim": 1,
+                "slice_sizes": (1,),
+            },
+        ),
+        (
+            (TensorType(f32, (0, 3)), TensorType(i32, (0, 1))),
+            {
+                "offset_dims": (1,),
+                "collapsed_slice_dims": (0,),
+                "start_index_map": (0,),
+                "index_vector_dim": 1,
+                "slice_sizes": (0, 3),
+            },
+        ),
         ((TensorType(f32), TensorType(i32, (0,))), {"offset_dims": (), "slice_sizes": ()}),
-    ]  # fmt: skip
+    ]
 
 
 def along(n: int, axis: int, rank: int) -> np.ndarray:

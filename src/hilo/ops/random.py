@@ -44,8 +44,14 @@ class rng_bit_generator:
         require(ok, "C1", "the result must be (state, bits) with the state's type {s}, not {t}", s=s, t=type)
         assert isinstance(type, Results)
         sizes = (2,) if rng_algorithm == "THREE_FRY" else (2, 3)
-        require(s.shape[0] in sizes, "C2", "the state of {a} must have {n} elements, not {m}", a=rng_algorithm,
-                n=" or ".join(map(str, sizes)), m=s.shape[0])  # fmt: skip
+        require(
+            s.shape[0] in sizes,
+            "C2",
+            "the state of {a} must have {n} elements, not {m}",
+            a=rng_algorithm,
+            n=" or ".join(map(str, sizes)),
+            m=s.shape[0],
+        )
         out = tensor(type[1])
         require(out.dtype.kind in "iuf", "O2", "random bits must be of an integer or float type, not {t}", t=out)
         return type
@@ -58,10 +64,26 @@ class rng_bit_generator:
         return new, bits_as(bits, out.dtype)
 
     examples = [
-        ((TensorType(u64, (2,)),), {"rng_algorithm": algorithm, "type": Results([TensorType(u64, (2,)), TensorType(t, shape)])})
+        (
+            (TensorType(u64, (2,)),),
+            {"rng_algorithm": algorithm, "type": Results([TensorType(u64, (2,)), TensorType(t, shape)])},
+        )
         for algorithm in ("THREE_FRY", "PHILOX", "DEFAULT")
-        for t, shape in ((u32, (3, 5)), (u64, (3,)), (u8, (2, 4)), (u16, ()), (i32, (1, 0, 2)), (f32, (4,)), (f16, (3,)))
-    ] + [((TensorType(u64, (3,)),), {"rng_algorithm": "PHILOX", "type": Results([TensorType(u64, (3,)), TensorType(u32, (6,))])})]
+        for t, shape in (
+            (u32, (3, 5)),
+            (u64, (3,)),
+            (u8, (2, 4)),
+            (u16, ()),
+            (i32, (1, 0, 2)),
+            (f32, (4,)),
+            (f16, (3,)),
+        )
+    ] + [
+        (
+            (TensorType(u64, (3,)),),
+            {"rng_algorithm": "PHILOX", "type": Results([TensorType(u64, (3,)), TensorType(u32, (6,))])},
+        )
+    ]
 
 
 def bits_as(bits: np.ndarray, dtype: DType) -> np.ndarray:
@@ -109,7 +131,9 @@ def threefry2x32(key: np.uint64, counters: np.ndarray) -> tuple[np.ndarray, np.n
 def philox(state: np.ndarray, shape: tuple[int, ...], width: int) -> tuple[np.ndarray, np.ndarray]:
     """(new state, numbers): of 64 bits if `width` is 64, else of 32 bits."""
     key = state[0]
-    low, high = (state[1], state[2]) if len(state) == 3 else (state[1], key)  # two words: the key is the counter's high part
+    low, high = (
+        (state[1], state[2]) if len(state) == 3 else (state[1], key)
+    )  # two words: the key is the counter's high part
     size = prod(shape)
     blocks = -(-size * (2 if width == 64 else 1) // 4)
     lows = low + np.arange(blocks, dtype=U64)
@@ -129,6 +153,11 @@ def philox4x32(key: np.uint64, lows: np.ndarray, highs: np.ndarray) -> list[np.n
     x = [(v >> s & mask).astype(U32) for v in (lows, highs) for s in (U64(0), half)]
     for _ in range(10):
         p, q = x[0].astype(U64) * _PHILOX_FACTORS[0], x[2].astype(U64) * _PHILOX_FACTORS[1]
-        x = [(q >> half).astype(U32) ^ x[1] ^ k0, (q & mask).astype(U32), (p >> half).astype(U32) ^ x[3] ^ k1, (p & mask).astype(U32)]
+        x = [
+            (q >> half).astype(U32) ^ x[1] ^ k0,
+            (q & mask).astype(U32),
+            (p >> half).astype(U32) ^ x[3] ^ k1,
+            (p & mask).astype(U32),
+        ]
         k0, k1 = k0 + _PHILOX_KEYS[0], k1 + _PHILOX_KEYS[1]
     return x

@@ -39,8 +39,8 @@ class reduce:
     """Combine the elements along `dimensions` with `body`, starting from the init values.
 
     Operands: N inputs of one shape, N rank-0 init values, then what the body captures. `body` takes N accumulated and N
-    new elements (and the captures) and gives N. Each init value enters exactly once per result element. Elements combine
-    in row-major order; where they are grouped is open, so the body should be associative. Sums of f16, bf16 and narrower
+    new elements (and the captures) and gives N. Each init value enters exactly once per result element. Elements
+    combine in row-major order; how they are grouped is open, so the body should be associative. Sums of f16 and bf16
     accumulate in f32 and round once. Spec: reduce.
     """
 
@@ -108,14 +108,21 @@ class reduce:
         ((TensorType(i1, (2, 3)), TensorType(i1)), {"dimensions": (1,), "body": body_of(add, i1)}),
         ((TensorType(f32, (3, 0)), TensorType(f32)), {"dimensions": (1,), "body": body_of(maximum, f32)}),
         ((TensorType(i32, (3, 5)), TensorType(i32)), {"dimensions": (1, 0), "body": body_of(maximum, i32)}),
-        ((TensorType(f32, (3, 5)), TensorType(i32, (3, 5)), TensorType(f32), TensorType(i32)), {
-            "dimensions": (1,),
-            "body": region(scalars((f32, i32, f32, i32)), lambda a, i, b, j: (maximum(a, b), add(i, j))),
-        }),
-        ((TensorType(f32, (3,)), TensorType(f32), TensorType(f32)), {  # the last operand is captured
-            "dimensions": (0,), "body": region(scalars((f32, f32, f32)), lambda a, b, c: add(a, maximum(b, c))),
-        }),
-    ]  # fmt: skip
+        (
+            (TensorType(f32, (3, 5)), TensorType(i32, (3, 5)), TensorType(f32), TensorType(i32)),
+            {
+                "dimensions": (1,),
+                "body": region(scalars((f32, i32, f32, i32)), lambda a, i, b, j: (maximum(a, b), add(i, j))),
+            },
+        ),
+        (
+            (TensorType(f32, (3,)), TensorType(f32), TensorType(f32)),
+            {  # the last operand is captured
+                "dimensions": (0,),
+                "body": region(scalars((f32, f32, f32)), lambda a, b, c: add(a, maximum(b, c))),
+            },
+        ),
+    ]
 
 
 def _sum(x: np.ndarray, init: np.ndarray, dimensions: tuple[int, ...], dtype: DType) -> np.ndarray:

@@ -14,8 +14,10 @@ from hilo.ir.op import PARAMETER, Array, Op
 from hilo.ir.types import TensorType
 
 
-def apply(body: Function, operands: Sequence[np.ndarray], captured: Sequence[np.ndarray], shape: tuple[int, ...]) -> list[np.ndarray]:
-    """The results of a rank-0 region for every element of `operands`, arrays of `shape`; `captured` stay the same for all."""
+def apply(
+    body: Function, operands: Sequence[np.ndarray], captured: Sequence[np.ndarray], shape: tuple[int, ...]
+) -> list[np.ndarray]:
+    """The results of a rank-0 region for every element of `operands` (of `shape`); `captured` are the same for all."""
     wide = widened(body, shape, len(captured))
     if wide is not None:
         return run(wide, [*operands, *(np.broadcast_to(c, shape) for c in captured)])
@@ -43,7 +45,9 @@ def widened(body: Function, shape: tuple[int, ...], captures: int = 0) -> Functi
             new[o] = o.kind.make([new[x] for x in o.operands], o.attrs.replace(**attrs), o.loc)
         else:
             return None
-    return Function(body.name, [new[p] for p in body.params], [new[o] for o in body.ops], [new[r] for r in body.results])
+    return Function(
+        body.name, [new[p] for p in body.params], [new[o] for o in body.ops], [new[r] for r in body.results]
+    )
 
 
 def sole_op(body: Function, captures: int = 0) -> str:
@@ -51,4 +55,8 @@ def sole_op(body: Function, captures: int = 0) -> str:
     if captures or len(body.params) != 2 or len(body.results) != 1:
         return ""
     r = body.results[0]
-    return r.kind.name if len(r.operands) == 2 and set(r.operands) == set(body.params) and r.kind.scalar is not None else ""
+    return (
+        r.kind.name
+        if len(r.operands) == 2 and set(r.operands) == set(body.params) and r.kind.scalar is not None
+        else ""
+    )

@@ -33,7 +33,7 @@ from hilo.ops.regions import apply
 
 @op("scatter")
 class scatter:
-    """Combine each update element into the input element it points at: `input[i] = update_computation(input[i], update)`.
+    """Combine each update with the input element it points at: `input[i] = update_computation(input[i], update)`.
 
     Operands: N inputs of one shape, integer `scatter_indices`, N updates of one shape, then what the region captures.
     Index vectors stand along `index_vector_dim`; component `k` is a position along input axis
@@ -41,50 +41,111 @@ class scatter:
     element are applied in row-major order of the updates (the spec leaves it open). Spec: scatter.
     """
 
-    attrs = {"input_batching_dims": (), "scatter_indices_batching_dims": (), "indices_are_sorted": False,
-             "unique_indices": False, "update_window_dims": (), "inserted_window_dims": (),
-             "scatter_dims_to_operand_dims": (), "index_vector_dim": 0}  # fmt: skip
+    attrs = {
+        "input_batching_dims": (),
+        "scatter_indices_batching_dims": (),
+        "indices_are_sorted": False,
+        "unique_indices": False,
+        "update_window_dims": (),
+        "inserted_window_dims": (),
+        "scatter_dims_to_operand_dims": (),
+        "index_vector_dim": 0,
+    }
 
     @staticmethod
-    def infer(*types: Type, update_window_dims: tuple[int, ...], inserted_window_dims: tuple[int, ...],
-              input_batching_dims: tuple[int, ...], scatter_indices_batching_dims: tuple[int, ...],
-              scatter_dims_to_operand_dims: tuple[int, ...], index_vector_dim: int, indices_are_sorted: bool,
-              unique_indices: bool, update_computation: Function) -> Type:  # fmt: skip
+    def infer(
+        *types: Type,
+        update_window_dims: tuple[int, ...],
+        inserted_window_dims: tuple[int, ...],
+        input_batching_dims: tuple[int, ...],
+        scatter_indices_batching_dims: tuple[int, ...],
+        scatter_dims_to_operand_dims: tuple[int, ...],
+        index_vector_dim: int,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        update_computation: Function,
+    ) -> Type:
         n = len(update_computation.results)
-        require(n > 0 and 2 * n + 1 <= len(types), "C5", "update_computation returns {n} values for {m} operands", n=n, m=len(types))
+        require(
+            n > 0 and 2 * n + 1 <= len(types),
+            "C5",
+            "update_computation returns {n} values for {m} operands",
+            n=n,
+            m=len(types),
+        )
         xs, s, us = tensors(types[:n]), tensor(types[n]), tensors(types[n + 1 : 2 * n + 1])
         x, u, captures = xs[0], us[0], types[2 * n + 1 :]
         require(s.dtype.is_int, "I2", "scatter indices must be integers, not {s}", s=s)
         require(all(same_shape(t.shape, x.shape) for t in xs), "C1", "inputs have several shapes: {xs}", xs=xs)
         hidden = [*inserted_window_dims, *input_batching_dims]
-        require(x.rank == len(update_window_dims) + len(hidden), "C2", "{x} needs {n} window, inserted and batching dims, got {m}",
-                x=x, n=x.rank, m=len(update_window_dims) + len(hidden))  # fmt: skip
+        require(
+            x.rank == len(update_window_dims) + len(hidden),
+            "C2",
+            "{x} needs {n} window, inserted and batching dims, got {m}",
+            x=x,
+            n=x.rank,
+            m=len(update_window_dims) + len(hidden),
+        )
         require(all(same_shape(t.shape, u.shape) for t in us), "C3", "updates have several shapes: {us}", us=us)
         for a, b in zip(xs, us, strict=True):
             require(a.dtype is b.dtype, "C6", "the updates {b} have another element type than {a}", a=a, b=b)
         ok = unique(update_window_dims) and ascending(update_window_dims)
         require(ok, "C7", "update_window_dims {d} must ascend", d=update_window_dims)
-        require(in_range(update_window_dims, u.rank), "C8", "update_window_dims {d} are not all axes of {u}", d=update_window_dims, u=u)
+        require(
+            in_range(update_window_dims, u.rank),
+            "C8",
+            "update_window_dims {d} are not all axes of {u}",
+            d=update_window_dims,
+            u=u,
+        )
         require(unique(hidden), "C9", "inserted and batching dims {d} name an axis twice", d=hidden)
         require(ascending(inserted_window_dims), "C10", "inserted_window_dims {d} must ascend", d=inserted_window_dims)
-        require(in_range(inserted_window_dims, x.rank), "C11", "inserted_window_dims {d} are not all axes of {x}",
-                d=inserted_window_dims, x=x)  # fmt: skip
+        require(
+            in_range(inserted_window_dims, x.rank),
+            "C11",
+            "inserted_window_dims {d} are not all axes of {x}",
+            d=inserted_window_dims,
+            x=x,
+        )
         require(ascending(input_batching_dims), "C12", "input_batching_dims {d} must ascend", d=input_batching_dims)
-        require(in_range(input_batching_dims, x.rank), "C13", "input_batching_dims {d} are not all axes of {x}",
-                d=input_batching_dims, x=x)  # fmt: skip
+        require(
+            in_range(input_batching_dims, x.rank),
+            "C13",
+            "input_batching_dims {d} are not all axes of {x}",
+            d=input_batching_dims,
+            x=x,
+        )
         sb, to = scatter_indices_batching_dims, scatter_dims_to_operand_dims
         require(unique(sb), "C14", "scatter_indices_batching_dims {d} name an axis twice", d=sb)
         require(in_range(sb, s.rank), "C15", "scatter_indices_batching_dims {d} are not all axes of {s}", d=sb, s=s)
         require(index_vector_dim not in sb, "C16", "index_vector_dim {v} is a batching dim", v=index_vector_dim)
         require(len(input_batching_dims) == len(sb), "C17", "{a} and {b} differ in number", a=input_batching_dims, b=sb)
         ok = all(same_dim(x.shape[i], s.shape[j]) for i, j in zip(input_batching_dims, sb, strict=True))
-        require(ok, "C18", "batching dims {a} of {x} and {b} of {s} differ in size", a=input_batching_dims, x=x, b=sb, s=s)
-        require(0 <= index_vector_dim <= s.rank, "C22", "index_vector_dim {d} is out of range for {s}", d=index_vector_dim, s=s)
+        require(
+            ok, "C18", "batching dims {a} of {x} and {b} of {s} differ in size", a=input_batching_dims, x=x, b=sb, s=s
+        )
+        require(
+            0 <= index_vector_dim <= s.rank,
+            "C22",
+            "index_vector_dim {d} is out of range for {s}",
+            d=index_vector_dim,
+            s=s,
+        )
         components = s.shape[index_vector_dim] if index_vector_dim < s.rank else 1
-        require(same_dim(components, len(to)), "C19", "scatter_dims_to_operand_dims {m} for index vectors of size {n}",
-                m=to, n=components)  # fmt: skip
-        require(unique([*to, *input_batching_dims]), "C20", "scatter_dims_to_operand_dims {m} and batching dims {b} name an axis twice",
-                m=to, b=input_batching_dims)  # fmt: skip
+        require(
+            same_dim(components, len(to)),
+            "C19",
+            "scatter_dims_to_operand_dims {m} for index vectors of size {n}",
+            m=to,
+            n=components,
+        )
+        require(
+            unique([*to, *input_batching_dims]),
+            "C20",
+            "scatter_dims_to_operand_dims {m} and batching dims {b} name an axis twice",
+            m=to,
+            b=input_batching_dims,
+        )
         require(in_range(to, x.rank), "C21", "scatter_dims_to_operand_dims {m} does not name axes of {x}", m=to, x=x)
         _check_updates(x, s, u, update_window_dims, hidden, index_vector_dim)
         accumulated = tensors(update_computation.result_types)
@@ -95,22 +156,32 @@ class scatter:
         return one_or_results([a.with_dtype(e.dtype) for a, e in zip(xs, accumulated, strict=True)])
 
     @staticmethod
-    def evaluate(*arrays: np.ndarray, update_window_dims: tuple[int, ...], inserted_window_dims: tuple[int, ...],
-                 input_batching_dims: tuple[int, ...], scatter_indices_batching_dims: tuple[int, ...],
-                 scatter_dims_to_operand_dims: tuple[int, ...], index_vector_dim: int, indices_are_sorted: bool,
-                 unique_indices: bool, update_computation: Function) -> Any:  # fmt: skip
+    def evaluate(
+        *arrays: np.ndarray,
+        update_window_dims: tuple[int, ...],
+        inserted_window_dims: tuple[int, ...],
+        input_batching_dims: tuple[int, ...],
+        scatter_indices_batching_dims: tuple[int, ...],
+        scatter_dims_to_operand_dims: tuple[int, ...],
+        index_vector_dim: int,
+        indices_are_sorted: bool,
+        unique_indices: bool,
+        update_computation: Function,
+    ) -> Any:
         n = len(update_computation.results)
         dtypes = [r.dtype.np for r in update_computation.results]
         shape = arrays[0].shape
         starts = positions(arrays[n], index_vector_dim)
         rank = arrays[n + 1].ndim
         order = [*(d for d in range(rank) if d not in update_window_dims), *update_window_dims]
-        updates = [np.transpose(u.astype(t, copy=False), order) for u, t in zip(arrays[n + 1 : 2 * n + 1], dtypes, strict=True)]
+        updates = [
+            np.transpose(u.astype(t, copy=False), order) for u, t in zip(arrays[n + 1 : 2 * n + 1], dtypes, strict=True)
+        ]
         batch = starts.shape[:-1]
         kept = [d for d in range(len(shape)) if d not in inserted_window_dims and d not in input_batching_dims]
         at: list[Any] = [np.int64(0)] * len(shape)
         for k, d in enumerate(scatter_dims_to_operand_dims):
-            at[d] = starts[..., k].reshape(*batch, *[1] * len(kept))
+            at[d] = starts[..., k].reshape([*batch, *[1] * len(kept)])
         for d, s in zip(input_batching_dims, scatter_indices_batching_dims, strict=True):
             p = batch_position(s, index_vector_dim)
             at[d] = along(batch[p], p, rank)
@@ -132,45 +203,106 @@ class scatter:
     def cost(*types: TensorType, out: Type, update_computation: Function, **_: Any) -> tuple[int, int]:
         n = len(update_computation.results)
         work = max(len(update_computation.ops) - len(update_computation.params), 1)
-        return types[n + 1].size * work, sum(2 * t.nbytes for t in types[:n]) + sum(t.nbytes for t in types[n : 2 * n + 1])
+        return types[n + 1].size * work, sum(2 * t.nbytes for t in types[:n]) + sum(
+            t.nbytes for t in types[n : 2 * n + 1]
+        )
 
     examples = [
-        ((TensorType(f32, (5, 3)), TensorType(i32, (4, 1)), TensorType(f32, (4, 3))),
-         {"update_window_dims": (1,), "inserted_window_dims": (0,), "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1,
-          "update_computation": body_of(add, f32)}),
-        ((TensorType(bf16, (6,)), TensorType(i8, (9,)), TensorType(bf16, (9,))),
-         {"inserted_window_dims": (0,), "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1,
-          "update_computation": body_of(maximum, bf16)}),
-        ((TensorType(i32, (4, 5)), TensorType(u64, (2,)), TensorType(i32, (2, 3))),
-         {"update_window_dims": (0, 1), "scatter_dims_to_operand_dims": (1, 0), "index_vector_dim": 0,
-          "update_computation": region(scalars((i32, i32)), lambda a, b: b)}),
-        ((TensorType(f32, (2, 5)), TensorType(i32, (3, 2, 1)), TensorType(f32, (3, 2))),
-         {"inserted_window_dims": (1,), "input_batching_dims": (0,), "scatter_indices_batching_dims": (1,),
-          "scatter_dims_to_operand_dims": (1,), "index_vector_dim": 2, "update_computation": body_of(add, f32)}),
-        ((TensorType(f32, (5,)), TensorType(i32, (5,)), TensorType(i32, (2, 1)), TensorType(f32, (2,)), TensorType(i32, (2,))),
-         {"inserted_window_dims": (0,), "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1,
-          "update_computation": region(scalars((f32, i32, f32, i32)), lambda a, i, b, j: (maximum(a, b), add(i, j)))}),
-        ((TensorType(f32, (0,)), TensorType(i32, (0, 1)), TensorType(f32, (0,))),
-         {"inserted_window_dims": (0,), "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1,
-          "update_computation": body_of(add, f32)}),
+        (
+            (TensorType(f32, (5, 3)), TensorType(i32, (4, 1)), TensorType(f32, (4, 3))),
+            {
+                "update_window_dims": (1,),
+                "inserted_window_dims": (0,),
+                "scatter_dims_to_operand_dims": (0,),
+                "index_vector_dim": 1,
+                "update_computation": body_of(add, f32),
+            },
+        ),
+        (
+            (TensorType(bf16, (6,)), TensorType(i8, (9,)), TensorType(bf16, (9,))),
+            {
+                "inserted_window_dims": (0,),
+                "scatter_dims_to_operand_dims": (0,),
+                "index_vector_dim": 1,
+                "update_computation": body_of(maximum, bf16),
+            },
+        ),
+        (
+            (TensorType(i32, (4, 5)), TensorType(u64, (2,)), TensorType(i32, (2, 3))),
+            {
+                "update_window_dims": (0, 1),
+                "scatter_dims_to_operand_dims": (1, 0),
+                "index_vector_dim": 0,
+                "update_computation": region(scalars((i32, i32)), lambda a, b: b),
+            },
+        ),
+        (
+            (TensorType(f32, (2, 5)), TensorType(i32, (3, 2, 1)), TensorType(f32, (3, 2))),
+            {
+                "inserted_window_dims": (1,),
+                "input_batching_dims": (0,),
+                "scatter_indices_batching_dims": (1,),
+                "scatter_dims_to_operand_dims": (1,),
+                "index_vector_dim": 2,
+                "update_computation": body_of(add, f32),
+            },
+        ),
+        (
+            (
+                TensorType(f32, (5,)),
+                TensorType(i32, (5,)),
+                TensorType(i32, (2, 1)),
+                TensorType(f32, (2,)),
+                TensorType(i32, (2,)),
+            ),
+            {
+                "inserted_window_dims": (0,),
+                "scatter_dims_to_operand_dims": (0,),
+                "index_vector_dim": 1,
+                "update_computation": region(
+                    scalars((f32, i32, f32, i32)), lambda a, i, b, j: (maximum(a, b), add(i, j))
+                ),
+            },
+        ),
+        (
+            (TensorType(f32, (0,)), TensorType(i32, (0, 1)), TensorType(f32, (0,))),
+            {
+                "inserted_window_dims": (0,),
+                "scatter_dims_to_operand_dims": (0,),
+                "index_vector_dim": 1,
+                "update_computation": body_of(add, f32),
+            },
+        ),
         ((TensorType(f32), TensorType(i32, (0,)), TensorType(f32)), {"update_computation": body_of(add, f32)}),
-    ]  # fmt: skip
+    ]
 
 
-def _check_updates(x: TensorType, s: TensorType, u: TensorType, window_dims: Sequence[int], hidden: Sequence[int], vector: int) -> None:
+def _check_updates(
+    x: TensorType, s: TensorType, u: TensorType, window_dims: Sequence[int], hidden: Sequence[int], vector: int
+) -> None:
     """The updates' shape: scatter axes like the indices', window axes no larger than the input's (C4)."""
     batch = [n for d, n in enumerate(s.shape) if d != vector]
     bounds = [n for d, n in enumerate(x.shape) if d not in hidden]
-    require(u.rank == len(batch) + len(bounds), "C4", "the updates {u} must have rank {r}", u=u, r=len(batch) + len(bounds))
+    require(
+        u.rank == len(batch) + len(bounds), "C4", "the updates {u} must have rank {r}", u=u, r=len(batch) + len(bounds)
+    )
     scattered = [n for d, n in enumerate(u.shape) if d not in window_dims]
-    require(same_shape(scattered, batch), "C4", "scatter axes {a} of the updates are not those of the indices {b}", a=scattered, b=batch)
+    require(
+        same_shape(scattered, batch),
+        "C4",
+        "scatter axes {a} of the updates are not those of the indices {b}",
+        a=scattered,
+        b=batch,
+    )
     for d, bound in zip(window_dims, bounds, strict=True):
         m = u.shape[d]
         ok = not isinstance(m, int) or not isinstance(bound, int) or m <= bound
         require(ok, "C4", "axis {d} of the updates {u} is larger than {n}", d=d, u=u, n=bound)
 
 
-def _combine(out: list[np.ndarray], flat: np.ndarray, updates: list[np.ndarray], body: Function, captured: Sequence[np.ndarray]) -> None:
+def _combine(
+    out: list[np.ndarray], flat: np.ndarray, updates: list[np.ndarray], body: Function, captured: Sequence[np.ndarray]
+) -> None:
     """Apply updates to `out` at positions `flat`, in order: the k-th updates of all positions together, k = 0, 1 ..."""
     order = np.argsort(flat, kind="stable")
     where = flat[order]

@@ -60,7 +60,7 @@ class iota:
 
 @op("broadcast_in_dim", typed=True)
 class broadcast_in_dim:
-    """Place operand axis `d` at result axis `broadcast_dimensions[d]`, repeating along the rest and along axes of size 1.
+    """Place operand axis `d` at result axis `broadcast_dimensions[d]`; repeat along the rest and along axes of size 1.
 
     Any element type. Spec: broadcast_in_dim.
     """
@@ -70,12 +70,21 @@ class broadcast_in_dim:
         x, t = tensor(x), tensor(type)
         dims = broadcast_dimensions
         require(t.dtype is x.dtype, "C1", "the result has another element type: {t} from {x}", t=t, x=x)
-        require(len(dims) == x.rank, "C2", "broadcast_dimensions {dims} must name one axis for each of {x}", dims=dims, x=x)
+        require(
+            len(dims) == x.rank, "C2", "broadcast_dimensions {dims} must name one axis for each of {x}", dims=dims, x=x
+        )
         require(in_range(dims, t.rank), "C3", "broadcast_dimensions {dims} are not all axes of {t}", dims=dims, t=t)
         require(unique(dims), "C4", "broadcast_dimensions {dims} name an axis twice", dims=dims)
         for d, (n, at) in enumerate(zip(x.shape, dims, strict=True)):
-            require(n == 1 or same_dim(n, t.shape[at]), "C5", "axis {d} of {x} does not fit axis {at} of {t}",
-                    d=d, x=x, at=at, t=t)  # fmt: skip
+            require(
+                n == 1 or same_dim(n, t.shape[at]),
+                "C5",
+                "axis {d} of {x} does not fit axis {at} of {t}",
+                d=d,
+                x=x,
+                at=at,
+                t=t,
+            )
         return t
 
     @staticmethod
@@ -87,16 +96,19 @@ class broadcast_in_dim:
         return np.broadcast_to(np.transpose(x, order).reshape(shape), type.shape).copy()
 
     @staticmethod
-    def element(b: Builder, out: TensorType, index: Indices, x: Operand, *, broadcast_dimensions: tuple[int, ...],
-                **_: Any) -> Elem:  # fmt: skip
+    def element(
+        b: Builder, out: TensorType, index: Indices, x: Operand, *, broadcast_dimensions: tuple[int, ...], **_: Any
+    ) -> Elem:
         return x([index[at] if n != 1 else ZERO for n, at in zip(x.type.shape, broadcast_dimensions, strict=True)])
 
     @staticmethod
     def sharding(x: TensorType, *, out: TensorType, broadcast_dimensions: tuple[int, ...], **_: Any) -> str:
         names = axis_names(out.rank)
         fresh = iter(axis_names(out.rank + x.rank)[out.rank :])
-        kept = [names[at] if n != 1 or out.shape[at] == 1 else next(fresh)
-                for n, at in zip(x.shape, broadcast_dimensions, strict=True)]  # fmt: skip
+        kept = [
+            names[at] if n != 1 or out.shape[at] == 1 else next(fresh)
+            for n, at in zip(x.shape, broadcast_dimensions, strict=True)
+        ]
         return f"{''.join(kept)}->{names}"
 
     examples = [
@@ -201,7 +213,9 @@ class reverse:
 
     @staticmethod
     def element(b: Builder, out: TensorType, index: Indices, x: Operand, *, dimensions: tuple[int, ...]) -> Elem:
-        return x([n - 1 - ix if d in dimensions else ix for d, (ix, n) in enumerate(zip(index, out.shape, strict=True))])
+        return x(
+            [n - 1 - ix if d in dimensions else ix for d, (ix, n) in enumerate(zip(index, out.shape, strict=True))]
+        )
 
     @staticmethod
     def sharding(x: TensorType, *, out: TensorType, dimensions: tuple[int, ...]) -> str:

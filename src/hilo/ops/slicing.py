@@ -22,11 +22,20 @@ class slice_:
     """Every `strides[d]`-th element from `start_indices[d]` up to `limit_indices[d]`, along each axis. Spec: slice."""
 
     @staticmethod
-    def infer(x: Type, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...]) -> Type:
+    def infer(
+        x: Type, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...]
+    ) -> Type:
         x = tensor(x)
         ok = len(start_indices) == len(limit_indices) == len(strides) == x.rank
-        require(ok, "C2", "start {s}, limit {l} and strides {k} need one number for each axis of {x}",
-                s=start_indices, l=limit_indices, k=strides, x=x)  # fmt: skip
+        require(
+            ok,
+            "C2",
+            "start {s}, limit {l} and strides {k} need one number for each axis of {x}",
+            s=start_indices,
+            l=limit_indices,
+            k=strides,
+            x=x,
+        )
         for s, e, n in zip(start_indices, limit_indices, x.shape, strict=True):
             ok = 0 <= s <= e and (not isinstance(n, int) or e <= n)
             require(ok, "C3", "slice {s}:{e} leaves an axis of size {n} in {x}", s=s, e=e, n=n, x=x)
@@ -34,13 +43,22 @@ class slice_:
         return x.with_shape(-((s - e) // k) for s, e, k in zip(start_indices, limit_indices, strides, strict=True))
 
     @staticmethod
-    def evaluate(x: np.ndarray, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...],
-                 strides: tuple[int, ...]) -> np.ndarray:  # fmt: skip
+    def evaluate(
+        x: np.ndarray, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...]
+    ) -> np.ndarray:
         return x[tuple(map(slice, start_indices, limit_indices, strides))].copy()
 
     @staticmethod
-    def element(b: Builder, out: TensorType, index: Indices, x: Operand, *, start_indices: tuple[int, ...],
-                strides: tuple[int, ...], **_: Any) -> Elem:  # fmt: skip
+    def element(
+        b: Builder,
+        out: TensorType,
+        index: Indices,
+        x: Operand,
+        *,
+        start_indices: tuple[int, ...],
+        strides: tuple[int, ...],
+        **_: Any,
+    ) -> Elem:
         return x([ix * k + s for ix, s, k in zip(index, start_indices, strides, strict=True)])
 
     @staticmethod
@@ -65,11 +83,23 @@ class dynamic_slice:
     @staticmethod
     def infer(x: Type, *starts: Type, slice_sizes: tuple[int, ...]) -> Type:
         x = tensor(x)
-        require(len(starts) == len(slice_sizes) == x.rank, "C2", "{n} start indices and slice_sizes {s} for {x}",
-                n=len(starts), s=slice_sizes, x=x)  # fmt: skip
+        require(
+            len(starts) == len(slice_sizes) == x.rank,
+            "C2",
+            "{n} start indices and slice_sizes {s} for {x}",
+            n=len(starts),
+            s=slice_sizes,
+            x=x,
+        )
         scalar_indices(starts, "C3")
         for s, n in zip(slice_sizes, x.shape, strict=True):
-            require(s >= 0 and (not isinstance(n, int) or s <= n), "C4", "slice_sizes {s} do not fit {x}", s=slice_sizes, x=x)
+            require(
+                s >= 0 and (not isinstance(n, int) or s <= n),
+                "C4",
+                "slice_sizes {s} do not fit {x}",
+                s=slice_sizes,
+                x=x,
+            )
         return x.with_shape(slice_sizes)
 
     @staticmethod
@@ -77,7 +107,9 @@ class dynamic_slice:
         return x[window(starts, slice_sizes, x.shape)].copy()
 
     @staticmethod
-    def element(b: Builder, out: TensorType, index: Indices, x: Operand, *starts: Operand, slice_sizes: tuple[int, ...]) -> Elem:
+    def element(
+        b: Builder, out: TensorType, index: Indices, x: Operand, *starts: Operand, slice_sizes: tuple[int, ...]
+    ) -> Elem:
         first = window_start(b, starts, slice_sizes, x.type.shape)
         return x([s + ix for s, ix in zip(first, index, strict=True)])
 

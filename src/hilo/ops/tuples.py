@@ -50,7 +50,7 @@ class get_tuple_element:
 
 @op("optimization_barrier")
 class optimization_barrier:
-    """The operands, as they are; no optimization moves across. Operations before stay before it. Spec: optimization_barrier."""
+    """The operands, as they are; no optimization looks or moves through it. Spec: optimization_barrier."""
 
     @staticmethod
     def infer(*types: Type) -> Type:

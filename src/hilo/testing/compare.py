@@ -1,4 +1,4 @@
-"""Comparing arrays: ULP distances, bitwise equality, and the checks of StableHLO's test data. Imports numpy and ir.dtypes."""
+"""Comparing arrays: ULP distances, equality of bits, the checks of StableHLO's test data. Imports ir.dtypes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def bits(x: np.ndarray) -> np.ndarray:
 
 
 def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """How many representable values lie from each element of float array `a` to that of `b`, as u64; 0.0 and -0.0 are one.
+    """How many steps of representable values lie between elements of float arrays, as u64; 0.0 and -0.0 are one value.
 
     NaNs count as numbers beyond infinity; treat them apart.
     """

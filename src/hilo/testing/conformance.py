@@ -1,8 +1,8 @@
 """StableHLO's public test data as a test: find the corpus, run its files in several ways, compare, count by op.
 
-A file's `main()` takes inputs and expected results from two functions of constants, and hands results to `check.*` custom
-calls. `main_with_arguments` turns it into a program of arguments. What a file needs that hilo does not have (an op, an
-element type, symbolic dimensions) is read from the file and looked up in the registry; names of files play no part.
+A file's `main()` takes inputs and expected results from two functions of constants, and hands results to `check.*`
+custom calls. `main_with_arguments` turns it into a program of arguments. What a file needs that hilo does not have (an
+op, an element type, symbolic dimensions) is read from it and looked up in the registry; names of files play no part.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from hilo.ir.op import Op
 from hilo.ir.registry import REGISTRY, lookup
 from hilo.testing import compare
 from hilo.testing.runners import RUNNERS, Runner
+from hilo.testing.slack import summation_slack
 
 ARCHIVE: Final = Path("conformance") / "stablehlo-dev.tar.xz"
 PART: Final = "stablehlo/testdata"
 CLOSE_ULPS: Final = 3  # expect_close
 ALMOST: Final = 1e-3  # expect_almost_eq
-SUM_FACTOR: Final = 4  # what the order of summation may change: 4 * n * eps * sum of magnitudes, n the number of terms
 
 
 def corpus() -> Path | None:
@@ -51,7 +51,9 @@ def sources(path: Path | str | None = None) -> Iterator[tuple[str, str]]:
     """
     place = Path(path) if path is not None else corpus()
     if place is None:
-        raise Error("the conformance corpus is absent: set HILO_SHARED to the folder that holds conformance/stablehlo-dev.tar.xz")
+        raise Error(
+            "the conformance corpus is absent: set HILO_SHARED to the folder that holds conformance/stablehlo-dev.tar.xz"
+        )
     if place.is_dir():
         for file in sorted(place.rglob("*.mlir")):
             yield str(file.relative_to(place)), file.read_text("utf-8")
@@ -81,7 +83,7 @@ def pieces(text: str) -> list[str]:
 
 
 # ---- what a file needs
-_OP: Final = re.compile(r'(?m)^\s*(?:%[^=\n]*=\s*)?"?((?:stablehlo|chlo|mhlo)\.[a-z_0-9]+)')
+_OP: Final = re.compile(r'(?m)^\s*(?:%[^=\n]*=\s*)?"?((?:stablehlo|chlo|mhlo|check)\.[a-z_0-9]+)')
 _ELEMENT: Final = re.compile(r"tensor<((?:[0-9?]+x)*)((?:complex<\w+>)|!?[a-zA-Z][\w.]*)")
 _TERMINATORS: Final = ("stablehlo.return", "mhlo.return", "chlo.return")
 
@@ -89,7 +91,7 @@ _TERMINATORS: Final = ("stablehlo.return", "mhlo.return", "chlo.return")
 def ops_of(text: str) -> tuple[str, ...]:
     """Full names of the ops in a module's text, sorted; checks (custom calls of `check.*`) and constants do not count."""
     found = set(_OP.findall(text)) - set(_TERMINATORS) - {"stablehlo.constant"}
-    if "custom_call @check." in text and "stablehlo.custom_call" in found and not re.search(r"custom_call @(?!check\.)", text):
+    if not re.search(r"custom_call @(?!check\.)", text):
         found.discard("stablehlo.custom_call")
     return tuple(sorted(found))
 
@@ -116,11 +118,11 @@ class Check:
 
     kind: str
     want: np.ndarray
-    slack: np.ndarray | float = 0.0  # what the order of summation may change
+    slack: np.ndarray | float = 0.0  # what the order of summation may change (testing/slack.py)
 
 
 def main_with_arguments(module: Module) -> tuple[Module, list[np.ndarray], list[Check]]:
-    """`main` with the results of `@inputs` as parameters, the checked values as results; the inputs; what is expected."""
+    """`main` with the results of `@inputs` as parameters and checked values as results; the inputs; what is expected."""
     main = module["main"]
     given: list[Op] = []  # values of @inputs
     wanted: dict[Op, np.ndarray] = {}
@@ -178,19 +180,9 @@ def _bound(main: Function, call: Op) -> Function:
     return Function("main", [], topological(results), results, loc=main.loc)
 
 
-# ---- the order of summation
-def summation_slack(module: Module, inputs: list[np.ndarray]) -> list[np.ndarray | float]:
-    """For each result of `main`, by how much it may differ because of the order in which terms were added.
-
-    The specification leaves that order open for sums, dots and convolutions. A result that is one (perhaps reshaped or
-    converted) may differ from the expected value by 4 * n * eps * (sum of the magnitudes of its n terms).
-    """
-    return [0.0] * len(module["main"].results)
-
-
 # ---- comparing
 def verdict(check: Check, got: np.ndarray) -> str:
-    """"" if `got` passes the check, else one line that says how it does not."""
+    """The empty text if `got` passes the check, else one line that says how it does not."""
     want = check.want
     if got.dtype != want.dtype or got.shape != want.shape:
         return f"a result of {got.dtype}{list(got.shape)} instead of {want.dtype}{list(want.shape)}"
@@ -278,8 +270,14 @@ def _score(c: Counter[str]) -> str:
     return f"{c['pass']}/{ran}" + (f" ({c['skip']} skipped)" if c["skip"] else "")
 
 
-def run(path: Path | str | None = None, *, runners: Mapping[str, Runner] | Iterable[Runner] | None = None,
-        limit: int | None = None, stride: int = 1, on_file: Callable[[str], Any] | None = None) -> Report:  # fmt: skip
+def run(
+    path: Path | str | None = None,
+    *,
+    runners: Mapping[str, Runner] | Iterable[Runner] | None = None,
+    limit: int | None = None,
+    stride: int = 1,
+    on_file: Callable[[str], Any] | None = None,
+) -> Report:
     """Run the programs at `path` (None: the corpus) on the runners (None: all).
 
     Every `stride`-th file, at most `limit` of them. `on_file` is called with the name of each file that is done. A failure
@@ -317,7 +315,9 @@ def run_module(name: str, text: str, ways: Iterable[Runner]) -> list[Record]:
     return [Record(name, w.name, ops, *_outcome(w, module, program, inputs, checks)) for w in ways]
 
 
-def _outcome(way: Runner, module: Module, program: Module, inputs: list[np.ndarray], checks: list[Check]) -> tuple[str, str]:
+def _outcome(
+    way: Runner, module: Module, program: Module, inputs: list[np.ndarray], checks: list[Check]
+) -> tuple[str, str]:
     try:
         if way.constants:
             results = way.run(main_with_constants(module, program), [])

@@ -14,7 +14,7 @@ from hilo.ir.module import Module
 
 @dataclass(frozen=True)
 class Runner:
-    """`run(module, inputs) -> results` of `main`. `constants`: the inputs are constants of the program, not arguments."""
+    """`run(module, inputs)` gives the results of `main`. `constants`: inputs are part of the program, not arguments."""
 
     name: str
     run: Callable[[Module, list[np.ndarray]], list[Any]]
@@ -30,5 +30,9 @@ def native(module: Module, inputs: list[np.ndarray]) -> list[Any]:
 
 RUNNERS: Final = {
     r.name: r
-    for r in (Runner("interpreter", interpret), Runner("native", native), Runner("native-constants", native, constants=True))
+    for r in (
+        Runner("interpreter", interpret),
+        Runner("native", native),
+        Runner("native-constants", native, constants=True),
+    )
 }
