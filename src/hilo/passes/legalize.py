@@ -12,7 +12,7 @@ from hilo.ir.op import Op
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import OpaqueType, TensorType, Type, result_types
 from hilo.rewrite import Rule, RuleSet, rewrite
-from hilo.rewrite.ops import custom_call
+from hilo.rewrite.ops import custom_call, dot, dot_general
 from hilo.rewrite.pattern import Symbol
 from hilo.rewrite.regions import regions
 
@@ -41,6 +41,7 @@ def _expansions() -> RuleSet:
 
     rules = RuleSet("expand", [_expansion(kind.full_name) for kind in REGISTRY.values() if kind.expand])
     rules.rule(custom_call)(marker_call)
+    rules.rule(dot)(dot_is_general)
     return rules
 
 
@@ -52,6 +53,18 @@ def _expansion(name: str) -> Rule:
         return kind.expand(*op.operands, **op.attrs.own())
 
     return Rule([Symbol(name).any], expand, "passes/legalize.py", name=f"expand {name}")
+
+
+def dot_is_general(op: Op) -> Op:
+    """`dot` contracts the last dim of its lhs with the first of its rhs."""
+    last = op.operands[0].tensor.rank - 1
+    return dot_general(
+        *op.operands,
+        lhs_contracting_dimensions=(last,),
+        rhs_contracting_dimensions=(0,),
+        precision_config=op.attrs["precision_config"],
+        type=op.type,
+    )
 
 
 def marker_call(op: Op) -> Op | None:

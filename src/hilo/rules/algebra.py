@@ -10,9 +10,11 @@ from math import inf
 
 import numpy as np
 
-from hilo.ir.dtypes import dtype
+from hilo.ir.dtypes import DType, dtype
+from hilo.ir.module import region
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
+from hilo.ops.regions import sole_op
 from hilo.rewrite import Const, RuleSet, Splat, Var
 from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import (
@@ -20,12 +22,14 @@ from hilo.rewrite.ops import (
     add,
     and_,
     divide,
+    exponential,
     maximum,
     minimum,
     multiply,
     negate,
     not_,
     or_,
+    reduce,
     remainder,
     subtract,
     xor,
@@ -96,3 +100,40 @@ def division_by_power_of_two(r: Op, c: Op) -> Op | None:
     if abs(mantissa) != 0.5 or not abs(exponent) < 14 or c.dtype.bits < 16:
         return None
     return multiply(r, splat(1.0 / value, c.tensor))
+
+
+def _sum_of(t: DType) -> Op:
+    s = TensorType(t)
+    return reduce(arg(t, 3, 4), splat(0.0, s), dimensions=(1,), body=region([s, s], lambda a, b: add(a, b)))
+
+
+@ALGEBRA.rule(
+    add(r, Const(0.0)),
+    example=lambda t: [add(v, splat(0.0, v.tensor)) for v in (_sum_of(t), abs_(arg(t, 5)), exponential(arg(t, 5)))],
+)
+def add_zero_to_what_is_never_negative_zero(r: Op) -> Op | None:
+    """x + 0.0 differs from x only where x is -0.0."""
+    return r if never_negative_zero(r) else None
+
+
+def never_negative_zero(x: Op, depth: int = 4) -> bool:
+    """Whether no element of the float `x` can be -0.0 (False: not known)."""
+    name = x.kind.name
+    if name in ("abs", "exponential", "logistic"):
+        return True
+    if name == "constant":
+        array = x.attrs["value"]
+        return array.is_splat and not np.signbit(np.float64(array.scalar))
+    if name == "convert":
+        return x.operands[0].dtype.kind in "biu"
+    if name == "reduce":  # a sum of which one term is 0.0: only a sum of nothing but -0.0 is -0.0
+        return (
+            sole_op(x.attrs["body"]) == "add" and len(x.operands) == 2 and never_negative_zero(x.operands[1], depth - 1)
+        )
+    if depth == 0:
+        return False
+    if name in ("reshape", "transpose", "broadcast_in_dim", "slice", "reverse", "sqrt"):
+        return never_negative_zero(x.operands[0], depth - 1)
+    if name in ("add", "maximum"):
+        return any(never_negative_zero(o, depth - 1) for o in x.operands)
+    return False
