@@ -39,7 +39,8 @@ def parse_dict(c: Cursor) -> dict[str, Any]:
 def _entry(c: Cursor, attrs: dict[str, Any]) -> None:
     start = c.at
     name = c.string() if c.tokens[c.at][:1] == '"' else c.keyword("an attribute's name")
-    if "." in name:
+    if name not in schema.INHERENT:  # discardable; without a dialect it gets a dot, so that no op definition sees it
+        name = name if "." in name else f".{name}"
         value: Any = raw_attribute(c) if c.accept("=") else Opaque("unit")
     elif not c.accept("="):
         value = True
@@ -53,8 +54,6 @@ def _entry(c: Cursor, attrs: dict[str, Any]) -> None:
             raise c.error(f"attribute '{clash}' is given twice", start)
         attrs.update(value)
         return
-    if name not in schema.INHERENT and "." not in name:
-        name = f".{name}"  # discardable, of no dialect: with a dot, so that no op definition sees it
     if name in attrs:
         raise c.error(f"attribute '{name.lstrip('.')}' is given twice", start)
     attrs[name] = value

@@ -10,6 +10,7 @@ from hilo.formats.mlir_text.attributes import raw_attribute
 from hilo.formats.mlir_text.lexer import Source
 from hilo.formats.mlir_text.locations import parse_trailing_loc
 from hilo.formats.mlir_text.parser import Parser, Syntax, function_of
+from hilo.formats.mlir_text.pretty import PRETTY, read_generic
 from hilo.formats.mlir_text.resolve import check_calls
 from hilo.formats.mlir_text.scope import Scope
 from hilo.formats.mlir_text.types import parse_type
@@ -23,7 +24,7 @@ DECLARATION = "hilo.declaration"  # on functions without a body
 
 def parse_source(source: Source) -> Module:
     """The module that the source holds; functions without a module around them are one too."""
-    p = Parser(source)
+    p = Parser(source, PRETTY, read_generic)
     try:
         return _parse_file(p)
     except RecursionError:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from hilo.errors import Error, Unsupported, VerifyError
 from hilo.formats.mlir_text import schema
@@ -52,11 +52,19 @@ class Syntax:
         self.captures = captures
 
 
-class Parser(Cursor):
-    """A cursor with the scope of the function being read and the op definitions already looked up."""
+ReadSyntax: TypeAlias = "Callable[[Parser, str], Syntax]"
 
-    def __init__(self, source: Source) -> None:
+
+class Parser(Cursor):
+    """A cursor with the scope of the function being read and the op definitions already looked up.
+
+    `pretty` reads ops by name, `read_generic` those in the generic form; both from after the name.
+    """
+
+    def __init__(self, source: Source, pretty: Mapping[str, ReadSyntax], read_generic: ReadSyntax) -> None:
         super().__init__(source)
+        self.pretty = pretty
+        self.read_generic = read_generic
         self.scope = Scope()
         self.kinds: dict[str, OpDef] = {}
 
@@ -89,7 +97,7 @@ class Parser(Cursor):
         return found
 
     def define(self, name: str, value: Op, at: int) -> None:
-        if name in self.scope.names and self.scope.names[name] not in self.scope.inside.values():
+        if name in self.scope.names:
             raise self.error(f"value {name} is defined twice", at)
         self.scope.names[name] = value
 
@@ -116,9 +124,6 @@ class Parser(Cursor):
 
     def parse_op(self) -> list[Op] | None:
         """Read one op into the scope; the returned values if it is the block's terminator."""
-        from hilo.formats.mlir_text.generic import parse_generic
-        from hilo.formats.mlir_text.pretty import GENERIC, PRETTY
-
         names = self.result_names() if self.tokens[self.at][:1] == "%" else []
         start, token = self.at, self.tokens[self.at]
         outer = self.op
@@ -135,9 +140,9 @@ class Parser(Cursor):
             self.op = outer
             return values
         if generic:
-            syntax = GENERIC.get(name, parse_generic)(self, name)
+            syntax = self.read_generic(self, name)
         else:
-            parse = PRETTY.get(name)
+            parse = self.pretty.get(name)
             if parse is None:
                 if not token[:1].isalpha():
                     self.op = outer

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from hilo.formats.mlir_text import checks, convolution, forms, special, structured
+from hilo.formats.mlir_text.generic import parse_generic
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.ir.op import Op
 
@@ -40,8 +41,6 @@ PRETTY: Final[dict[str, Parse]] = {
     **dict.fromkeys(checks.NAMES, checks.parse_check),
 }
 
-GENERIC: Final[dict[str, Parse]] = dict.fromkeys(checks.NAMES, checks.parse_generic_check)  # where it differs
-
 PRINT: Final[dict[str, Print]] = {
     **{f"stablehlo.{name}": f.print for name, f in forms.STABLEHLO_FORMS.items()},
     **{f"stablehlo.{name}": write for name, (_, write) in _SPECIAL.items()},
@@ -50,3 +49,8 @@ PRINT: Final[dict[str, Print]] = {
     "chlo.top_k": special.print_top_k,
     "func.call": special.print_call,
 }
+
+
+def read_generic(p: Parser, name: str) -> Syntax:
+    """Any op in the generic form."""
+    return checks.parse_generic_check(p, name) if name in checks.NAMES else parse_generic(p, name)

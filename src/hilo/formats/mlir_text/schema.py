@@ -116,9 +116,9 @@ INHERENT: Final = frozenset(HOW).union(
 # Attributes that MLIR lets one leave out: the printer does so where they have the op definition's default.
 OPTIONAL: Final = frozenset(
     "api_version backend_config base_dilations called_computations channel_handle compare_type composite_attributes "
-    "has_dynamic_root has_side_effect infeed_config is_host_transfer known_expanding_dimensions "
+    "has_dynamic_root has_side_effect indices_are_sorted infeed_config is_host_transfer known_expanding_dimensions "
     "known_nonexpanding_dimensions operand_layouts outfeed_config output_operand_aliases padding precision_config "
-    "result_accuracy result_layouts result_tilings source_target_pairs use_global_device_ids version "
+    "result_accuracy result_layouts result_tilings source_target_pairs unique_indices use_global_device_ids version "
     "window_dilations algorithm lhs_dilation rhs_dilation window_reversal window_strides broadcast_dimensions layout".split()
 )
 
