@@ -11,7 +11,7 @@ _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 def parts(x: np.ndarray) -> list[np.ndarray]:
     """The real and imaginary part of a complex array, or the array itself."""
-    return [x.real, x.imag] if x.dtype.kind == "c" else [x]
+    return [np.real(x), np.imag(x)] if x.dtype.kind == "c" else [x]
 
 
 def bits(x: np.ndarray) -> np.ndarray:

@@ -51,9 +51,7 @@ def sources(path: Path | str | None = None) -> Iterator[tuple[str, str]]:
     """
     place = Path(path) if path is not None else corpus()
     if place is None:
-        raise Error(
-            "the conformance corpus is absent: set HILO_SHARED to the folder that holds conformance/stablehlo-dev.tar.xz"
-        )
+        raise Error(f"there is no conformance corpus: set HILO_SHARED to the folder that holds {ARCHIVE}")
     if place.is_dir():
         for file in sorted(place.rglob("*.mlir")):
             yield str(file.relative_to(place)), file.read_text("utf-8")
@@ -89,7 +87,7 @@ _TERMINATORS: Final = ("stablehlo.return", "mhlo.return", "chlo.return")
 
 
 def ops_of(text: str) -> tuple[str, ...]:
-    """Full names of the ops in a module's text, sorted; checks (custom calls of `check.*`) and constants do not count."""
+    """Full names of the ops in a module's text, sorted; constants and custom calls of `check.*` do not count."""
     found = set(_OP.findall(text)) - set(_TERMINATORS) - {"stablehlo.constant"}
     if not re.search(r"custom_call @(?!check\.)", text):
         found.discard("stablehlo.custom_call")
@@ -122,7 +120,7 @@ class Check:
 
 
 def main_with_arguments(module: Module) -> tuple[Module, list[np.ndarray], list[Check]]:
-    """`main` with the results of `@inputs` as parameters and checked values as results; the inputs; what is expected."""
+    """`main` with the results of `@inputs` as parameters and checked values as results; its inputs; the checks."""
     main = module["main"]
     given: list[Op] = []  # values of @inputs
     wanted: dict[Op, np.ndarray] = {}
@@ -140,7 +138,8 @@ def main_with_arguments(module: Module) -> tuple[Module, list[np.ndarray], list[
             else:
                 wanted.update(picked)
         elif o.kind.name == "custom_call" and o.attrs["call_target_name"].startswith("check."):
-            checks.append((o.attrs["call_target_name"].removeprefix("check."), *o.operands))
+            got, want = o.operands
+            checks.append((o.attrs["call_target_name"].removeprefix("check."), got, want))
     if not checks:
         raise Error("main checks no result")
     params = [parameter(i, o.type, o.loc) for i, o in enumerate(given)]
@@ -280,8 +279,8 @@ def run(
 ) -> Report:
     """Run the programs at `path` (None: the corpus) on the runners (None: all).
 
-    Every `stride`-th file, at most `limit` of them. `on_file` is called with the name of each file that is done. A failure
-    is recorded, never raised; `Error` is raised if there is no corpus.
+    Every `stride`-th file, at most `limit` of them. `on_file` is called with the name of each file that is done.
+    Failures are recorded, never raised; `Error` is raised if there is no corpus.
     """
     chosen = RUNNERS if runners is None else runners
     ways = list(chosen.values() if isinstance(chosen, Mapping) else chosen)

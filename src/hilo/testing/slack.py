@@ -1,7 +1,7 @@
 """By how much a result may differ because the order of summation is open. Imports ir, ops, passes.inline.
 
-The specification leaves the order open in which the terms of sums, dots and convolutions are added. A result that is such
-a sum (perhaps moved, cut or converted afterwards) may differ by 4 * n * eps * (sum of the magnitudes of its n terms).
+The specification leaves the order open in which the terms of sums, dots and convolutions are added. A result that is
+such a sum (perhaps moved, cut or converted afterwards) may differ by 4 * n * eps * (sum of the n terms' magnitudes).
 """
 
 from __future__ import annotations
