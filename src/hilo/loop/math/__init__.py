@@ -1,0 +1,69 @@
+"""Transcendental functions as loop IR, for any number of lanes: one function per op, `name(b, x: Elem, ...) -> Elem`.
+
+They are built of the loop IR's own arithmetic (no library is called, no table is read but for huge arguments of sin and
+cos), are within 2 units in the last place in f32 and f64 (lgamma and digamma: see gamma.py), and follow IEEE 754 for
+zeros, infinities, NaN and subnormal numbers. bf16 and f16 are computed in f32 and rounded once, complex numbers in f64.
+
+exps.py, logs.py, trig.py, roots.py, powers.py, error.py, inverse.py and gamma.py hold the real functions, on nodes;
+complexes.py the complex ones; tables.py (made by tools/fit_math.py) the polynomials. Imports loop and ir.dtypes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hilo.loop.builder import Builder
+from hilo.loop.element import Elem
+from hilo.loop.math import complexes, error, exps, gamma, inverse, logs, powers, roots, trig
+from hilo.loop.nodes import Node
+
+ElemFn = Callable[..., Elem]
+
+
+def _function(real: Callable[..., Node], cplx: ElemFn | None = None) -> ElemFn:
+    """The op on elements of any float type, from its real version on nodes and its complex one on elements."""
+
+    def apply(b: Builder, *xs: Elem) -> Elem:
+        x = xs[0]
+        if x.dtype.is_complex:
+            assert cplx is not None, f"{real.__name__} has no complex version"
+            return cplx(b, *xs)
+        r = real(b, *(e.re for e in xs))
+        if x.dtype.name in ("bf16", "f16"):
+            from hilo.loop.arith.rounding import round_result
+
+            r = round_result(b, r, x.dtype)
+        return Elem(x.dtype, r)
+
+    apply.__name__ = apply.__qualname__ = real.__name__
+    apply.__doc__ = real.__doc__
+    return apply
+
+
+exponential = _function(exps.exp, complexes.exp)
+exponential_minus_one = _function(exps.expm1, complexes.expm1)
+logistic = _function(exps.logistic, complexes.logistic)
+tanh = _function(exps.tanh, complexes.tanh)
+log = _function(logs.log, complexes.log)
+log_plus_one = _function(logs.log1p, complexes.log1p)
+sine = _function(trig.sin, complexes.sin)
+cosine = _function(trig.cos, complexes.cos)
+tan = _function(trig.tan, complexes.tan)
+sqrt = _function(roots.sqrt, complexes.sqrt)
+rsqrt = _function(roots.rsqrt, complexes.rsqrt)
+cbrt = _function(roots.cbrt, complexes.cbrt)
+power = _function(powers.power, complexes.power)
+atan2 = _function(inverse.atan2, complexes.atan2)
+erf = _function(error.erf)
+erfc = _function(error.erfc)
+erf_inv = _function(error.erf_inv)
+sinh = _function(inverse.sinh, complexes.sinh)
+cosh = _function(inverse.cosh, complexes.cosh)
+asin = _function(inverse.asin, complexes.asin)
+acos = _function(inverse.acos, complexes.acos)
+atan = _function(inverse.atan, complexes.atan)
+asinh = _function(inverse.asinh, complexes.asinh)
+acosh = _function(inverse.acosh, complexes.acosh)
+atanh = _function(inverse.atanh, complexes.atanh)
+lgamma = _function(gamma.lgamma)
+digamma = _function(gamma.digamma)

@@ -1,0 +1,80 @@
+"""erf, erfc and erf_inv. Imports loop.
+
+Up to 1, erf is an odd polynomial. Beyond, in f32, it is 1 - 2^q(|x|), where q is a polynomial for log2(erfc): an error
+there counts only by erfc(1) = 0.16. In f64 and for erfc: erfc(x) = exp(-x^2) g(t) / (1 + 2 x), where g is a polynomial
+in t = (x - 4) / (x + 4), and x^2 is carried in two parts.
+
+erf_inv(x) = x g(w) with w = -log(1 - x^2): g is a polynomial in w up to 6.25 and in sqrt(w) beyond (the form of Giles,
+"Approximating the erfinv function"; the ranges and coefficients are our own). 1 - x^2 is one fused operation.
+"""
+
+from __future__ import annotations
+
+from hilo.loop.builder import Builder
+from hilo.loop.math.exps import exp, power_of_two
+from hilo.loop.math.floats import clamp, fmt, inf, nan, poly, poly_between, two_product
+from hilo.loop.math.logs import exponent, log_sum, to_float
+from hilo.loop.math.tables import ERF, ERF_INV_CENTER, ERF_INV_END, ERF_INV_TAIL, ERFCX, EXP2, LOG2_ERFC
+from hilo.loop.nodes import Node
+
+
+def _small(b: Builder, x: Node) -> Node:
+    """erf(x) for |x| <= 1."""
+    return b.fma(x, poly(b, b.fmul(x, x), ERF[x.type.scalar]), x)
+
+
+def erf(b: Builder, x: Node) -> Node:
+    a = b.fabs(x)
+    one = b.const(1.0, x.type)
+    if x.type.scalar == "f32":
+        f = fmt(x)
+        q = poly(b, clamp(b, a, None, 4.0), LOG2_ERFC["f32"])  # erf(3.92) rounds to 1
+        t = b.fadd(q, f.shifter + f.bias)
+        p = poly(b, b.fsub(q, b.fsub(t, f.shifter + f.bias)), [1.0, *EXP2["f32"]])
+        large = b.fma(b.fneg(p), power_of_two(b, t), 1.0)
+    else:
+        large = b.fsub(one, _tail(b, clamp(b, a, None, 7.0)))
+    return b.copysign(b.select(b.cmp("olt", a, 1.0), _small(b, x), large), x)
+
+
+def erfc(b: Builder, x: Node) -> Node:
+    if x.type.scalar == "f32":
+        return b.convert("fptrunc", erfc(b, b.convert("fpext", x, "f64")), "f32")
+    one = b.const(1.0, x.type)
+    tail = _tail(b, clamp(b, b.fabs(x), 0.5, 27.5))  # erfc(27.3) rounds to 0
+    tail = b.select(b.cmp("olt", x, 0.0), b.fsub(b.const(2.0, x.type), tail), tail)
+    return b.select(b.cmp("olt", b.fabs(x), 0.5), b.fsub(one, _small(b, x)), tail)
+
+
+def _tail(b: Builder, x: Node) -> Node:
+    """erfc(x) for f64 x from 1/2 to 27.5."""
+    square, lost = two_product(b, x, x)
+    e = exp(b, b.fneg(square), b.fneg(lost), upper=False)
+    t = b.fdiv(b.fsub(x, 4.0), b.fadd(x, 4.0))
+    g = b.fdiv(poly(b, t, ERFCX["f64"]), b.fma(x, 2.0, 1.0))
+    return b.fmul(e, g)
+
+
+def erf_inv(b: Builder, x: Node) -> Node:
+    """The y with erf(y) = x: inf at 1, NaN beyond."""
+    s, fm = x.type.scalar, fmt(x)
+    u = b.fma(b.fneg(x), x, 1.0)
+    bits = b.bitcast(u, fm.int)
+    e = exponent(b, bits, s, fm.digits)
+    f = b.fsub(b.bitcast(b.sub(bits, b.shl(e, fm.digits)), s), 1.0)
+    f = b.select(b.cmp("eq", e, 0), b.fneg(b.fmul(x, x)), f)  # no digit of a small x is lost
+    w = b.fneg(log_sum(b, to_float(b, e), f, s))
+    center = b.cmp("olt", w, 6.25)
+    root = b.sqrt(w)
+    if s == "f32":
+        v = b.select(center, b.fsub(w, 3.125), b.fsub(root, 3.25))
+        g = poly_between(b, center, v, ERF_INV_CENTER[s], ERF_INV_TAIL[s])
+    else:
+        end = b.cmp("ogt", root, 4.0)
+        v = b.select(center, b.fsub(w, 3.125), b.fsub(root, b.select(end, b.const(5.0, x.type), b.const(3.25, x.type))))
+        g = poly(b, v, ERF_INV_CENTER[s])
+        g = b.select(center, g, poly_between(b, end, v, ERF_INV_END[s], ERF_INV_TAIL[s]))
+    y = b.fmul(x, g)
+    a = b.fabs(x)
+    y = b.select(b.cmp("oeq", a, 1.0), b.copysign(b.const(inf, x.type), x), y)
+    return b.select(b.cmp("ole", a, 1.0), y, b.const(nan, x.type))

@@ -1,0 +1,109 @@
+"""exp, expm1, logistic and tanh. Imports loop.
+
+exp(x) = 2^n exp(r) with n = rint(x / log 2): r is x - n log 2 in two fused steps (the first is exact), exp(r) a polynomial
+(tables.EXP: error under 2^-28 in f32, 2^-56 in f64). Adding the shifter 1.5 * 2^digits + bias rounds x / log 2 and leaves
+n + bias in the low bits, from where one shift makes 2^n. So that n = 128 (1024) has a place, 2^(n-1) is made and the
+polynomial is doubled; where the result is subnormal, n is raised by a constant that a last multiplication takes back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hilo.loop.builder import Builder
+from hilo.loop.math.floats import clamp, fmt, poly
+from hilo.loop.math.tables import EXP, EXP2, EXPM1, LN2, LOG2E, TANH
+from hilo.loop.nodes import Node
+
+# The bounds beyond which results are 0 and inf; from where results are near or below the least normal number; and
+# how far the exponent is raised there.
+_RANGE: Final = {"f32": (-104.0, 89.0, -86.0, 64), "f64": (-746.0, 710.0, -707.0, 128)}
+
+
+def reduce(b: Builder, x: Node, shifter: Node, low: Node | None = None) -> tuple[Node, Node]:
+    """(t, r): t = shifter + rint(x / log 2); r = x (+ low) - rint(x / log 2) log 2."""
+    ln2 = LN2[x.type.scalar]
+    t = b.fma(x, LOG2E[x.type.scalar][0], shifter)
+    n = b.fsub(t, shifter)
+    r = b.fma(n, -ln2[0], x)
+    if low is not None:
+        r = b.fadd(r, low)
+    return t, b.fma(n, -ln2[1], r)
+
+
+def power_of_two(b: Builder, t: Node) -> Node:
+    """2^k from the k + bias in the low bits of a sum with the shifter."""
+    f = fmt(t)
+    return b.bitcast(b.shl(b.bitcast(t, f.int), f.digits), t.type.scalar)
+
+
+def exp(b: Builder, x: Node, low: Node | None = None, upper: bool = True, halve: bool = False) -> Node:
+    """exp(x), or exp(x + low) for a `low` that is small beside 1. `upper=False`: x is known not to overflow.
+
+    `halve`: exp(x) / 2, which overflows later.
+    """
+    s = x.type.scalar
+    f = fmt(x)
+    lo, hi, small, raised = _RANGE[s]
+    x = clamp(b, x, lo, hi + halve if upper else None)
+    near = b.cmp("olt", x, small)
+    base = f.shifter + f.bias - 1 - halve
+    shifter = b.select(near, b.const(base + raised, x.type), b.const(base, x.type))
+    t, r = reduce(b, x, shifter, low)
+    twice = [2.0, 2.0, *(2 * c for c in EXP[s])]
+    y = b.fmul(poly(b, r, twice), power_of_two(b, t))
+    return b.select(near, b.fmul(y, 2.0**-raised), y)
+
+
+def expm1(b: Builder, x: Node, upper: bool = True) -> Node:
+    """exp(x) - 1 = 2^n expm1(r) + (2^n - 1), with halves so that n = 128 (1024) has a place."""
+    s = x.type.scalar
+    f = fmt(x)
+    c = clamp(b, x, -(f.digits + 3.0), _RANGE[s][1] if upper else None)
+    t, r = reduce(b, c, b.const(f.shifter + f.bias - 1, x.type))
+    m = b.fma(b.fmul(r, r), poly(b, r, EXPM1[s]), r)
+    half = power_of_two(b, t)
+    y = b.fma(half, m, b.fsub(half, 0.5))
+    # x itself where it is that small: keeps -0 and subnormals
+    return b.select(b.cmp("olt", b.fabs(x), f.half_ulp), x, b.fadd(y, y))
+
+
+def logistic(b: Builder, x: Node) -> Node:
+    """1 / (1 + exp(-x)); with e = exp(-|x|), which cannot overflow: 1 / (1 + e), or e / (1 + e) for negative x."""
+    e = exp(b, b.fneg(b.fabs(x)), upper=False)
+    top = b.select(b.cmp("olt", x, 0.0), e, b.const(1.0, x.type))
+    d = b.fadd(e, 1.0)
+    lost = b.fsub(e, b.fsub(d, 1.0))  # what rounding took from 1 + e; it counts where e is small, and so d about 1
+    y = b.fdiv(top, d)
+    return b.fma(b.fneg(lost), y, y)
+
+
+def tanh(b: Builder, x: Node) -> Node:
+    return _tanh32(b, x) if x.type.scalar == "f32" else _tanh64(b, x)
+
+
+def _tanh32(b: Builder, x: Node) -> Node:
+    """A polynomial for |x| < 5/8, else 1 - 1 / (2^(2 |x| log2(e)) / 2 + 1/2).
+
+    There an error of the exponential counts at most 0.62, less for greater x, so that one rounding of the exponent
+    (and the single constant 2 log2(e)) is enough.
+    """
+    f = fmt(x)
+    a = b.fabs(x)
+    z = b.fmul(x, x)
+    small = b.fma(b.fmul(z, poly(b, z, TANH["f32"])), x, x)
+    c = clamp(b, a, None, 10.0)  # tanh(9.02) rounds to 1
+    scale = 2 * LOG2E["f32"][0]
+    shifter = f.shifter + f.bias - 1
+    t = b.fma(c, scale, shifter)
+    g = b.fma(c, scale, b.fneg(b.fsub(t, shifter)))
+    half = b.fma(poly(b, g, [1.0, *EXP2["f32"]]), power_of_two(b, t), 0.5)
+    large = b.fsub(b.const(1.0, x.type), b.fdiv(b.const(1.0, x.type), half))
+    return b.copysign(b.select(b.cmp("olt", a, 0.625), small, large), x)
+
+
+def _tanh64(b: Builder, x: Node) -> Node:
+    """m / (m + 2) with m = expm1(2 |x|)."""
+    a = clamp(b, b.fabs(x), None, 20.0)  # tanh(19.1) rounds to 1
+    m = expm1(b, b.fadd(a, a), upper=False)
+    return b.copysign(b.fdiv(m, b.fadd(m, 2.0)), x)
