@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import shutil
 import subprocess
-import sysconfig
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
+from runtime_entries import HERE, NATIVE, c_compiler
 
-import hilo.runtime
 from hilo.runtime import _native
-
-HERE = Path(__file__).parent
-NATIVE = Path(hilo.runtime.__file__).parent / "native"
-
-
-def c_compiler() -> str | None:
-    """The C compiler that Python was built with, or any."""
-    candidates = [(sysconfig.get_config_var("CC") or "cc").split()[0], "cc", "gcc", "clang"]
-    return next((found for c in candidates if (found := shutil.which(c))), None)
 
 
 @pytest.fixture(scope="session")

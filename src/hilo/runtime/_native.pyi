@@ -18,8 +18,8 @@ class Program:
     threads             threads that a call may use (at least 1)
     host_calls          (function, operand specs, result specs) of what `ctx.host_call` can call, by index: the
                         function gets new arrays and returns an array or a sequence of arrays
-    aliases             (result, argument) pairs of equal size: the result may be written over the argument. That is
-                        done where nobody else can see the argument: the call holds its only reference
+    aliases             (result, argument) pairs of equal size: the result may be written over the argument, which is
+                        done in `consume` only
     release_gil         whether other Python threads may run during a call (worth it from some microseconds on)
     errors              {error code of the entry function: message}
     keep                any object that must live as long as the code
@@ -50,6 +50,9 @@ class Program:
         keep: Any = ...,
     ) -> Program: ...
     def __call__(self, *arrays: Any) -> list[np.ndarray]: ...
+    def consume(self, arrays: list[Any]) -> list[np.ndarray]:
+        """Call with a list of arrays that are given up: the list is emptied (also by a call that fails), and results
+        may take the memory of those arguments of which there is neither another reference nor a view."""
 
 def empty(dtype: Any, shape: Sequence[int]) -> np.ndarray:
     """An array over pooled memory: 64-byte aligned, contents arbitrary."""

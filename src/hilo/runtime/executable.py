@@ -53,6 +53,14 @@ class Executable:
         """Run the program. Raises `Error` for wrong arguments and for errors that the program reports."""
         return self._call(*arrays)
 
+    def consume(self, arrays: list[Any]) -> list[np.ndarray]:
+        """Run the program on a list of arrays that are given up: the list is emptied, also by a call that fails.
+
+        Results may take the memory of donated arguments (`hilo.compile(donate=...)`, or what the program itself says)
+        of which nobody else has a reference or a view. A plain call never overwrites its arguments.
+        """
+        return self._program.consume(arrays)
+
     @property
     def num_threads(self) -> int:
         """Threads that a call may use."""

@@ -1,4 +1,9 @@
-/* A compiled program as a Python callable (program.h): program(*arrays) -> list of arrays. */
+/* A compiled program as a Python callable (program.h): program(*arrays) -> list of arrays.
+ *
+ * Donation: `program.consume(list)` empties the list, so that the call owns the references, and lets results take the
+ * memory of arguments (the program's `aliases`) that nobody else can see. A plain call cannot tell a caller's variable
+ * from a view by counting references, and therefore never overwrites anything.
+ */
 #include "program.h"
 
 #include <stddef.h>
@@ -29,46 +34,44 @@ static int take_arguments(struct hilo_program *p, PyObject *const *args, void **
     return 0;
 }
 
-/* Whether the memory of args[index] may be overwritten: nobody else can see it. Its only reference is the one of this
- * call (so there is neither a view nor another name for it), and it, or a block of ours that only it uses, owns it. */
-static int is_exclusive(PyObject *const *args, Py_ssize_t count, Py_ssize_t index) {
-    PyObject *object = args[index];
+/* Whether nobody but this call can see the memory of an argument. The call holds its only reference (so there is neither
+ * a view nor another name for it, nor is it given twice), and it, or a block of ours that only it uses, is the owner. */
+static int is_exclusive(PyObject *object) {
     if (Py_REFCNT(object) != 1 || !PyArray_CheckExact(object)) return 0;
     PyArrayObject *array = (PyArrayObject *)object;
     if (!PyArray_CHKFLAGS(array, NPY_ARRAY_CARRAY)) return 0;
     PyObject *base = PyArray_BASE(array);
     int owned = base ? Py_TYPE(base) == &hilo_Buffer_Type && Py_REFCNT(base) == 1
                      : PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA);
-    if (!owned || ((uintptr_t)PyArray_DATA(array) & 63)) return 0; /* results are 64-byte aligned */
-    for (Py_ssize_t i = 0; i < count; i++) /* borrowed references may pass one object twice */
-        if (i != index && args[i] == object) return 0;
-    return 1;
+    return owned && ((uintptr_t)PyArray_DATA(array) & 63) == 0; /* results are 64-byte aligned */
 }
 
-/* The array for result `index`: the memory of a donated argument where that is allowed, else new. */
-static PyArrayObject *make_result(struct hilo_program *p, Py_ssize_t index, PyObject *const *args, void **pointers) {
-    const struct hilo_spec *spec = &p->results.items[index];
+/* Puts results that take the place of an argument into the list. */
+static int reuse_arguments(struct hilo_program *p, PyObject *const *args, void **pointers, PyObject *list) {
     for (Py_ssize_t i = 0; i < p->num_aliases; i++) {
-        Py_ssize_t argument = p->aliases[i].argument;
-        if (p->aliases[i].result != index || pointers[argument] != PyArray_DATA((PyArrayObject *)args[argument]) ||
-            !is_exclusive(args, p->arguments.count, argument))
-            continue;
-        if (hilo_spec_fits(spec, args[argument])) return (PyArrayObject *)Py_NewRef(args[argument]);
-        return hilo_array_over(spec, pointers[argument], Py_NewRef(args[argument]));
+        PyObject *object = args[p->aliases[i].argument];
+        const struct hilo_spec *spec = &p->results.items[p->aliases[i].result];
+        void *data = pointers[p->aliases[i].argument];
+        if (!is_exclusive(object) || data != PyArray_DATA((PyArrayObject *)object)) continue;
+        PyObject *array = Py_NewRef(object);
+        if (!hilo_spec_fits(spec, object)) array = (PyObject *)hilo_array_over(spec, data, array);
+        if (!array) return -1;
+        PyList_SET_ITEM(list, p->aliases[i].result, array);
     }
-    return hilo_array_new(spec);
+    return 0;
 }
 
-static PyObject *make_results(struct hilo_program *p, PyObject *const *args, void **arguments, void **results) {
+static PyObject *make_results(struct hilo_program *p, PyObject *const *args, void **arguments, void **results, int donate) {
     PyObject *list = PyList_New(p->results.count);
+    if (list && donate && reuse_arguments(p, args, arguments, list) < 0) Py_CLEAR(list);
     for (Py_ssize_t i = 0; list && i < p->results.count; i++) {
-        PyArrayObject *array = make_result(p, i, args, arguments);
-        if (array) {
-            results[i] = PyArray_DATA(array);
-            PyList_SET_ITEM(list, i, (PyObject *)array);
-        } else {
+        PyArrayObject *array = (PyArrayObject *)PyList_GET_ITEM(list, i);
+        if (!array && !(array = hilo_array_new(&p->results.items[i]))) {
             Py_CLEAR(list);
+            break;
         }
+        PyList_SET_ITEM(list, i, (PyObject *)array);
+        results[i] = PyArray_DATA(array);
     }
     return list;
 }
@@ -110,11 +113,11 @@ static void raise_code(struct hilo_program *p, int32_t code) {
     Py_XDECREF(message);
 }
 
-static PyObject *call_with(struct hilo_program *p, PyObject *const *args, void **arguments, void **results) {
+static PyObject *call_with(struct hilo_program *p, PyObject *const *args, void **arguments, void **results, int donate) {
     PyObject *adapted = NULL, *list = NULL;
     void *arena = NULL;
     if (take_arguments(p, args, arguments, &adapted) < 0) goto done;
-    list = make_results(p, args, arguments, results);
+    list = make_results(p, args, arguments, results, donate);
     if (!list) goto done;
     if (p->arena_size && !(arena = hilo_memory_alloc(p->arena_size))) {
         PyErr_NoMemory();
@@ -132,21 +135,41 @@ done:
     return list;
 }
 
-static PyObject *program_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
-    struct hilo_program *p = (struct hilo_program *)self;
-    Py_ssize_t given = PyVectorcall_NARGS(nargsf), count = p->arguments.count + p->results.count;
-    if (kwnames && PyTuple_GET_SIZE(kwnames))
-        return hilo_raise("%U takes no keyword arguments, got %R", p->name, PyTuple_GET_ITEM(kwnames, 0));
+static PyObject *call_checked(struct hilo_program *p, PyObject *const *args, Py_ssize_t given, int donate) {
+    Py_ssize_t count = p->arguments.count + p->results.count;
     if (given != p->arguments.count)
         return hilo_raise("%U takes %zd arguments, got %zd", p->name, p->arguments.count, given);
     void *stack[ON_STACK];
     void **pointers = count <= ON_STACK ? stack : PyMem_New(void *, count);
     if (!pointers) return PyErr_NoMemory();
     /* The code must outlive this call even if the program's last reference goes while the GIL is released. */
-    Py_INCREF(self);
-    PyObject *list = call_with(p, args, pointers, pointers + p->arguments.count);
+    Py_INCREF(p);
+    PyObject *list = call_with(p, args, pointers, pointers + p->arguments.count, donate);
     if (pointers != stack) PyMem_Free(pointers);
-    Py_DECREF(self);
+    Py_DECREF(p);
+    return list;
+}
+
+static PyObject *program_vectorcall(PyObject *self, PyObject *const *args, size_t nargsf, PyObject *kwnames) {
+    struct hilo_program *p = (struct hilo_program *)self;
+    if (kwnames && PyTuple_GET_SIZE(kwnames))
+        return hilo_raise("%U takes no keyword arguments, got %R", p->name, PyTuple_GET_ITEM(kwnames, 0));
+    return call_checked(p, args, PyVectorcall_NARGS(nargsf), 0);
+}
+
+static PyObject *program_consume(PyObject *self, PyObject *arrays) {
+    if (!PyList_Check(arrays)) {
+        PyErr_Format(PyExc_TypeError, "consume expects a list, got a %.200s", Py_TYPE(arrays)->tp_name);
+        return NULL;
+    }
+    Py_ssize_t count = PyList_GET_SIZE(arrays);
+    PyObject **args = PyMem_New(PyObject *, count ? count : 1);
+    if (!args) return PyErr_NoMemory();
+    for (Py_ssize_t i = 0; i < count; i++) args[i] = Py_NewRef(PyList_GET_ITEM(arrays, i));
+    PyObject *list = NULL;
+    if (PyList_SetSlice(arrays, 0, count, NULL) == 0) list = call_checked((struct hilo_program *)self, args, count, 1);
+    for (Py_ssize_t i = 0; i < count; i++) Py_DECREF(args[i]);
+    PyMem_Free(args);
     return list;
 }
 
@@ -274,6 +297,12 @@ static PyObject *program_repr(PyObject *self) {
                                 p->results.count, (long long)p->threads);
 }
 
+static PyMethodDef program_methods[] = {
+    {"consume", program_consume, METH_O,
+     PyDoc_STR("consume(arrays)\n--\n\nCall with a list of arrays that are given up: the list is emptied.")},
+    {NULL, NULL, 0, NULL},
+};
+
 static PyMemberDef program_members[] = {
     {"name", T_OBJECT, offsetof(struct hilo_program, name), READONLY, "name used in messages"},
     {"arena_size", T_PYSSIZET, offsetof(struct hilo_program, arena_size), READONLY, "bytes of temporaries of one call"},
@@ -290,6 +319,7 @@ PyTypeObject hilo_Program_Type = {
     .tp_traverse = program_traverse,
     .tp_clear = program_clear,
     .tp_repr = program_repr,
+    .tp_methods = program_methods,
     .tp_members = program_members,
     .tp_call = PyVectorcall_Call,
     .tp_vectorcall_offset = offsetof(struct hilo_program, call),
