@@ -10,7 +10,6 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from hilo.errors import Unsupported
 from hilo.ir.op import Op
 from hilo.kernels.lowered import Lowered, Phase
 
@@ -47,5 +46,5 @@ def lower(op: Op, target: Target) -> Lowered:
     except ModuleNotFoundError as e:
         if e.name != module:
             raise
-        raise Unsupported("there is no kernel for this op yet", op=op.kind.full_name, loc=op.loc) from None
+        from hilo.kernels.fusion import lower_bare as strategy
     return strategy(op, target)

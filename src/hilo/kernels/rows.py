@@ -85,8 +85,8 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     shape = rows.shape
     found = rows.found
     own = index.linear(found.variables, shape)
-    if any(rows.full):
-        found.accesses.append(Access(body.results[0], (), own))
+    stored = [r for pass_ in rows.full for _, r in pass_]
+    found.accesses.extend(Access(r, found.variables, own) for r in stored[:1])
     kept, reduced = collapse(shape, found, rows.kept), collapse(shape, found, rows.reduced)
     lanes = lanes_for(body.ops, target)
     last = max((d for d, n in enumerate(shape) if n != 1), default=-1)
@@ -574,7 +574,7 @@ def _kept(rows: Rows, body: Function) -> list[list[Op]]:
 def _in_place(body: Function, rows: Rows, operands: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Pairs (operand, result) that may share memory: read only where the result, of the last pass, is written."""
     own = index.linear(rows.found.variables, rows.shape)
-    moved = {a.op for a in rows.found.accesses if a.position != own or not a.at or not a.is_inside}
+    moved = {a.op for a in rows.found.accesses if a.position != own or not a.is_inside}
     stack = [r for _, r in rows.row]
     while stack:
         o = stack.pop()
