@@ -62,9 +62,9 @@ def square(b: Builder, x: Elem) -> Elem:
 
 
 def _exponent(b: Builder, x: Node) -> Node:
-    """The unbiased exponent of a non-negative f64, subnormals as -1022, inf and NaN as 1023."""
+    """The unbiased exponent of a non-negative f64, brought into [-1022, 1022]: 2**e and 2**-e are normal numbers."""
     e = b.lshr(b.bitcast(x, "i64"), 52)
-    return b.sub(b.smin(b.smax(e, 1), 2046), 1023)
+    return b.sub(b.smin(b.smax(e, 1), 2045), 1023)
 
 
 def _power_of_two(b: Builder, k: Node) -> Node:
@@ -99,7 +99,7 @@ def _scaled_quotient(b: Builder, x: Elem, p: Node, q: Node, r: Node, s: Node) ->
     norm = b.fma(r, r, b.fmul(s, s))
     k = b.sub(top, bottom)
     half = b.ashr(k, 1)
-    up = _power_of_two(b, b.smax(half, -1022)), _power_of_two(b, b.smax(b.sub(k, half), -1022))
+    up = _power_of_two(b, half), _power_of_two(b, b.sub(k, half))
 
     def back(v: Node) -> Node:
         return b.fmul(b.fmul(b.fdiv(v, norm), up[0]), up[1])
@@ -109,7 +109,7 @@ def _scaled_quotient(b: Builder, x: Elem, p: Node, q: Node, r: Node, s: Node) ->
 
 
 def _scaled(b: Builder, re: Node, im: Node, exponent: Node) -> tuple[Node, Node]:
-    down = _power_of_two(b, b.smax(b.sub(0, exponent), -1022))
+    down = _power_of_two(b, b.sub(0, exponent))
     return b.fmul(re, down), b.fmul(im, down)
 
 
@@ -149,6 +149,7 @@ def _special_quotients(
     im = b.select(by_zero, b.fmul(huge, q), im)
     re = b.select(of_infinity, b.fmul(dot(bp, r, bq, s), inf), re)
     im = b.select(of_infinity, b.fmul(dot(bq, r, b.fneg(bp), s), inf), im)
+    p, q = b.fmul(p, 0.5), b.fmul(q, 0.5)  # so that their sum does not overflow
     re = b.select(by_infinity, b.fmul(dot(p, br, q, bs), 0.0), re)
     return re, b.select(by_infinity, b.fmul(dot(q, br, b.fneg(p), bs), 0.0), im)
 
