@@ -115,8 +115,9 @@ class Planner:
         return b
 
     def lower(self, op: Op) -> Lowered:
-        """The kernel of `op`; ops equal in kind, types and attributes share one."""
-        key = (op.kind, tuple(o.type for o in op.operands), op.attrs, op.type)
+        """The kernel of `op`; ops equal in kind, attributes, types, and which operands are one value share it."""
+        first = {o: i for i, o in reversed(list(enumerate(op.operands)))}
+        key = (op.kind, tuple((o.type, first[o]) for o in op.operands), op.attrs, op.type)
         found = self._lowered.get(key)
         if found is None:
             found = self._lowered[key] = self._lower(op)
