@@ -171,10 +171,8 @@ def verify_after(s: State) -> None:
     """Check the program of a state; an error names the pass."""
     from hilo.ir.verify import verify
 
-    program = s.program
     try:
-        for f in program.functions.values() if isinstance(program, Module) else (program,):
-            verify(f)
+        verify(s.program, types=True)
     except Error as e:
         raise Error(f"after pass {s.label}: {e}") from e
 

@@ -91,7 +91,7 @@ class _Walk:
         """What the first matching rule makes of `op`."""
         if op.kind is GET and op.operands[0].kind is PACK:
             return op.operands[0].operands[op.attrs["index"]]
-        for match, rule in self.table.get(op.kind, ()):
+        for match, rule in self.rules.candidates(op):
             found = match(op, self.uses)
             if found is not None and found is not op:
                 if found.type is not op.type:

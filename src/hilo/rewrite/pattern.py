@@ -192,15 +192,15 @@ class Symbol:
         return f"Symbol({self.full_name})"
 
 
-_CONSTANT: Final = Symbol("stablehlo.constant")
+CONSTANT: Final = Symbol("stablehlo.constant")
 
 
 def constant(array: Array) -> Op:
     """A constant op."""
-    return Op(_CONSTANT.kind, (), Attrs(value=array), array.type)
+    return Op(CONSTANT.kind, (), Attrs(value=array), array.type)
 
 
 def splat(value: Any, type: TensorType) -> Op:  # noqa: A002
     """A constant of `type` that is `value` (a number that `type` holds exactly) everywhere."""
     array = Array(np.asarray(value, type.dtype.np), type.shape)
-    return Op(_CONSTANT.kind, (), Attrs(value=array), type)
+    return Op(CONSTANT.kind, (), Attrs(value=array), type)

@@ -1,21 +1,15 @@
-"""Rules: a pattern and a template, compiled to a plain Python function `rule(op, uses) -> Op | None`. Imports only ir.
-
-Compiled rules are 3-4 times faster than matching a pattern piece by piece, and no longer to write.
-"""
+"""Rules: a pattern and a template; sets of rules, compiled when first used. Imports only ir."""
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hilo.ir.op import Op, OpDef
-from hilo.rewrite.pattern import _CONSTANT, COMMUTATIVE, Const, Literal, Node, Pattern, Splat, Symbol, Var
-
-Match = Callable[[Op, dict[Op, int]], "Op | None"]
+from hilo.rewrite.compiler import Compiler, Match, readings, required_kinds
+from hilo.rewrite.pattern import Pattern, Symbol
 
 
 def caller(depth: int) -> str:
@@ -25,6 +19,22 @@ def caller(depth: int) -> str:
     return f"{path.parent.name}/{path.name}:{frame.f_lineno}"
 
 
+class Ready(NamedTuple):
+    """A compiled rule: for ops of `kind` whose operands have the kinds `needs`, one of them a kind out of `among`."""
+
+    kind: OpDef
+    match: Match
+    rule: Rule
+    needs: tuple[tuple[int, OpDef], ...]
+    among: frozenset[OpDef]
+
+    def may_match(self, kinds: tuple[OpDef, ...], more: bool) -> bool:
+        """Whether operands of these kinds (and `more` that are not known) could match."""
+        if any(i < len(kinds) and kinds[i] is not kind for i, kind in self.needs):
+            return False
+        return more or not self.among or any(k in self.among for k in kinds)
+
+
 class Rule:
     """`patterns` (alternatives) -> `template`: a variable, a `Const`, or a function of bound names giving an op or
     None.
@@ -32,10 +42,10 @@ class Rule:
     A template function may also take `op` (the matched op) and `uses` (how often a value is used, at most). `where` is
     `file:line`, `example` what the property test fills the pattern's variables with: a type for a value, a value for
     an attribute; or a function `example(dtype)` that gives ops to try. A rule that may change bits says
-    `changes_values`: it runs only under `fast_math`.
+    `changes_values`: it runs only under `fast_math`. `among`: names of ops of which one must be an operand.
     """
 
-    __slots__ = ("changes_values", "example", "name", "patterns", "reorders_sums", "template", "where")
+    __slots__ = ("among", "changes_values", "example", "name", "patterns", "reorders_sums", "template", "where")
 
     def __init__(
         self,
@@ -47,7 +57,9 @@ class Rule:
         example: Any = None,
         changes_values: str = "",
         reorders_sums: bool = False,
+        among: tuple[str, ...] = (),
     ) -> None:
+        self.among = among
         self.patterns = patterns
         self.template = template
         self.where = where
@@ -60,123 +72,16 @@ class Rule:
         name = getattr(self.template, "__name__", "")
         return "..." if name == "<lambda>" else name or repr(self.template)
 
-    def compiled(self) -> Iterator[tuple[OpDef, Match]]:
-        """One function for each way to read the patterns (commutative ops both ways), with the kind of op it is for."""
+    def compiled(self) -> Iterator[Ready]:
+        """One function for each way to read the patterns (commutative ops both ways)."""
+        among = frozenset(Symbol(f"stablehlo.{name}").kind for name in self.among)
         for pattern in self.patterns:
-            for reading in _readings(pattern):
-                yield reading.symbol.kind, _Compiler(reading, self.template).function()
+            for reading in readings(pattern):
+                match = Compiler(reading, self.template).function()
+                yield Ready(reading.symbol.kind, match, self, tuple(required_kinds(reading)), among)
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.where})"
-
-
-def _readings(node: Node) -> list[Any]:
-    """`node` with the operands of commutative ops in either order, wherever that makes a difference."""
-    if not isinstance(node, Pattern) or not node.operands:
-        return [node]
-    orders = [node.operands]
-    if node.symbol.full_name in COMMUTATIVE and not all(isinstance(o, Var) for o in node.operands):
-        orders.append(node.operands[::-1])
-    found = []
-    for order in orders:
-        for operands in product(*map(_readings, order)):
-            new = node._copy()
-            new.operands = operands
-            found.append(new)
-    return found
-
-
-class _Compiler:
-    """Writes the source of one rule. `self.bound` maps names to expressions."""
-
-    def __init__(self, pattern: Pattern, template: Any) -> None:
-        self.lines: list[str] = []
-        self.env: dict[str, Any] = {}
-        self.bound: dict[str, str] = {}
-        self.used = 0
-        self.guards: list[Callable[..., bool]] = []
-        self.op(pattern, "op", top=True)
-        self.bound.setdefault("op", "op")
-        self.bound.setdefault("uses", "uses")
-        for guard in self.guards:
-            self.fail_unless(self.call(guard))
-        if isinstance(template, Var):
-            self.lines.append(f"return {self.bound[template.name]}")
-        elif isinstance(template, Const):
-            self.lines.append(f"return {self.value(template.build)}(op.type)")
-        else:
-            self.lines.append(f"return {self.call(template)}")
-
-    def function(self) -> Match:
-        source = "def rule(op, uses):\n    " + "\n    ".join(self.lines)
-        exec(compile(source, "<rule>", "exec"), self.env)
-        return self.env["rule"]
-
-    def value(self, value: Any) -> str:
-        """A name for a Python value in the compiled function."""
-        name = f"v{len(self.env)}"
-        self.env[name] = value
-        return name
-
-    def call(self, function: Callable[..., Any]) -> str:
-        names = inspect.signature(function).parameters
-        return f"{self.value(function)}({', '.join(self.bound[n] for n in names)})"
-
-    def fail_unless(self, condition: str) -> None:
-        self.lines.append(f"if not ({condition}): return None")
-
-    def bind(self, name: str, expression: str, *, attribute: bool = False) -> None:
-        if name not in self.bound:
-            self.bound[name] = expression
-        else:
-            self.fail_unless(f"{expression} {'==' if attribute else 'is'} {self.bound[name]}")
-
-    def op(self, p: Pattern, name: str, *, top: bool = False) -> None:
-        """Match pattern `p` against the op in the variable `name`: cheap questions first."""
-        if not top:
-            self.fail_unless(f"{name}.kind is {self.value(p.symbol.kind)}")
-        if p.single_use:
-            self.fail_unless(f"uses.get({name}, 0) <= 1")
-        for key, want in p.attrs.items():
-            found = f"{name}.attrs._d.get({key!r})"
-            if isinstance(want, Var):
-                self.bind(want.name, found, attribute=True)
-            else:
-                self.fail_unless(f"{found} == {self.value(want)}")
-        if p.name:
-            self.bind(p.name, name)
-        if p.operands is not None:
-            self.operands(p.operands, name, p.symbol.kind)
-        self.guards += p.guards
-
-    def operands(self, patterns: tuple[Node, ...], of: str, kind: OpDef) -> None:
-        names = []
-        for _ in patterns:
-            self.used += 1
-            names.append(f"o{self.used}")
-        if _takes_any_number(kind):
-            self.fail_unless(f"len({of}.operands) == {len(patterns)}")
-        self.lines.append(f"({''.join(f'{n}, ' for n in names)}) = {of}.operands")
-        for q, name in sorted(zip(patterns, names), key=lambda pair: isinstance(pair[0], Var)):
-            if isinstance(q, Var):
-                if q.kinds:
-                    self.fail_unless(f"{name}.dtype.kind in {q.kinds!r}")
-                self.bind(q.name, name)
-            elif isinstance(q, Const | Literal):
-                self.fail_unless(f"{name}.kind is {self.value(_CONSTANT.kind)}")
-                if isinstance(q, Const):
-                    self.fail_unless(f"{self.value(q.matches)}({name})")
-                else:
-                    if isinstance(q, Splat):
-                        self.fail_unless(f"{name}.attrs._d['value'].is_splat")
-                    self.bind(q.var.name, name)
-            else:
-                assert isinstance(q, Pattern), q
-                self.op(q, name)
-
-
-def _takes_any_number(kind: OpDef) -> bool:
-    return any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(kind.infer).parameters.values())
 
 
 class RuleSet:
@@ -185,11 +90,13 @@ class RuleSet:
     def __init__(self, name: str, rules: Iterable[Rule] = ()) -> None:
         self.name = name
         self.rules: list[Rule] = list(rules)
-        self._table: dict[OpDef, tuple[tuple[Match, Rule], ...]] | None = None
+        self._table: dict[OpDef, tuple[Ready, ...]] | None = None
+        self._candidates: dict[Any, tuple[tuple[Match, Rule], ...]] = {}
 
     def add(self, *rules: Rule) -> None:
         self.rules += rules
         self._table = None
+        self._candidates.clear()
 
     def rule(
         self,
@@ -197,6 +104,7 @@ class RuleSet:
         changes_values: str = "",
         reorders_sums: bool = False,
         example: Any = None,
+        among: tuple[str, ...] = (),
         **values: Any,
     ) -> Callable[[Callable[..., Op | None]], Callable[..., Op | None]]:
         """Decorator: the function is the template of a rule for each of `roots` (a symbol: that op with any
@@ -214,6 +122,7 @@ class RuleSet:
                     example=values if example is None else example,
                     changes_values=changes_values,
                     reorders_sums=reorders_sums,
+                    among=among,
                 )
             )
             return template
@@ -224,14 +133,32 @@ class RuleSet:
         """The rules that keep every bit, and those whose `changes_values` name is in `allowed`."""
         return RuleSet(self.name, [r for r in self.rules if not r.changes_values or r.changes_values in allowed])
 
+    def candidates(self, op: Op) -> tuple[tuple[Match, Rule], ...]:
+        """The rules that could match `op`, judging by its kind and its first operands' kinds; remembered by those."""
+        operands = op.operands
+        n = len(operands)
+        if n == 2:
+            key: Any = (op.kind, operands[0].kind, operands[1].kind)
+        elif n == 1:
+            key = (op.kind, operands[0].kind)
+        else:
+            key = (op.kind, n, *[o.kind for o in operands[:3]])
+        found = self._candidates.get(key)
+        if found is None:
+            kinds = tuple([o.kind for o in operands[:3]])
+            ready = self.table.get(op.kind, ())
+            found = tuple([(r.match, r.rule) for r in ready if r.may_match(kinds, n > 3)])
+            self._candidates[key] = found
+        return found
+
     @property
-    def table(self) -> dict[OpDef, tuple[tuple[Match, Rule], ...]]:
+    def table(self) -> dict[OpDef, tuple[Ready, ...]]:
         """Compiled rules by kind of the op that they match."""
         if self._table is None:
-            table: dict[OpDef, tuple[tuple[Match, Rule], ...]] = {}
+            table: dict[OpDef, tuple[Ready, ...]] = {}
             for rule in self.rules:
-                for kind, match in rule.compiled():
-                    table[kind] = (*table.get(kind, ()), (match, rule))
+                for ready in rule.compiled():
+                    table[ready.kind] = (*table.get(ready.kind, ()), ready)
             self._table = table
         return self._table
 

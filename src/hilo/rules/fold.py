@@ -79,7 +79,7 @@ def folding(limit: int) -> RuleSet:
     exact = [symbol(name) for name in EXACT]
     moving = [symbol(name) for name in MOVING]
 
-    @rules.rule(*exact, example=_elementwise_examples)
+    @rules.rule(*exact, among=("constant",), example=_elementwise_examples)
     def fold_elementwise(op: Op) -> Op | None:
         """An elementwise op on splats is a splat; on small constants a constant."""
         if not _all_constant(op) or not isinstance(op.type, TensorType) or _inexact(op):
@@ -88,7 +88,7 @@ def folding(limit: int) -> RuleSet:
             return _fold_splats(op)
         return _fold(op) if op.type.size <= limit else None
 
-    @rules.rule(*moving, example=_moving_examples)
+    @rules.rule(*moving, among=("constant",), example=_moving_examples)
     def fold_moving(op: Op) -> Op | None:
         """Moving the elements of small constants gives a constant; of splats a splat, whatever the size."""
         if not _all_constant(op) or not isinstance(op.type, TensorType):
