@@ -109,9 +109,8 @@ HOW: Final[dict[str, str]] = {
     "type": "type",
 }  # fmt: skip
 
-INHERENT: Final = frozenset(HOW).union(
-    *(fields for fields in SPREAD.values()), CONV_FIELDS, (holder for holder, _ in HOLDER.values())
-)
+HOLDERS: Final = frozenset(holder for holder, _ in HOLDER.values())
+INHERENT: Final = frozenset(HOW) | HOLDERS
 
 # Attributes that MLIR lets one leave out: the printer does so where they have the op definition's default.
 OPTIONAL: Final = frozenset(
