@@ -125,6 +125,28 @@ def compile_figures(name: str, peer: str, threads: int) -> dict[str, float | str
     return {f"{peer}_compile": figures["cpu"], f"{peer}_peak_mb": figures["peak_mb"]}
 
 
+@main.command("accuracy")
+@click.option("--names", default="", help="Comma-separated names of modules, or how they begin.  [default: all]")
+@click.option("--threads", default=2, show_default=True)
+@click.option("--xla/--no-xla", default=True, show_default=True)
+def accuracy_command(names: str, threads: int, xla: bool) -> None:
+    """Errors against the float64 interpreter, beside XLA's."""
+    from benchmarks.accuracy import measure as errors
+
+    bad = 0
+    for case in cases(filter(None, names.split(","))):
+        try:
+            a = errors(case, threads, xla)
+        except Exception as e:
+            print(f"{case.name:28} {type(e).__name__}: {str(e).splitlines()[0][:120]}", flush=True)
+            bad += 1
+            continue
+        theirs = "" if a.xla is None else f"  XLA {a.xla:.2e}"
+        print(f"{a.name:28} hilo {a.hilo:.2e}{theirs}  {'ok' if a.ok else 'WRONG'}", flush=True)
+        bad += not a.ok
+    sys.exit(1 if bad else 0)
+
+
 @main.command("compile-once", hidden=True)
 @click.argument("name")
 @click.argument("peer")
