@@ -57,6 +57,10 @@ class Program:
 def empty(dtype: Any, shape: Sequence[int]) -> np.ndarray:
     """An array over pooled memory: 64-byte aligned, contents arbitrary."""
 
+def from_dlpack(capsule: Any, dtypes: dict[tuple[int, int], np.dtype]) -> np.ndarray:
+    """A read-only array over the memory behind a DLPack capsule, which is used up. `dtypes` maps DLPack's (type code,
+    bits) to numpy's types. BufferError for what cannot be read."""
+
 def set_cores(n: int) -> None:
     """With more threads at work than `n` nobody spins."""
 

@@ -1,7 +1,7 @@
 """Arguments that cannot be used in place: other memory orders, other frameworks' arrays, and the errors.
 
-Called by the native part for whatever is not a dense, aligned numpy array of exactly the expected type. Imports errors
-and ir.dtypes.
+Called by the native part for whatever is not a dense, aligned numpy array of exactly the expected type. Imports errors,
+ir.dtypes and the native part.
 """
 
 from __future__ import annotations
@@ -11,8 +11,21 @@ from typing import Any
 import numpy as np
 
 from hilo.errors import Error
+from hilo.ir import dtypes
 from hilo.ir.dtypes import from_numpy
+from hilo.runtime import _native
 
+# (type code, bits) of DLPack. Types narrower than a byte are packed there: not these.
+_DLPACK = {
+    **{(0, t.bits): t.np for t in (dtypes.i8, dtypes.i16, dtypes.i32, dtypes.i64)},
+    **{(1, t.bits): t.np for t in (dtypes.u8, dtypes.u16, dtypes.u32, dtypes.u64)},
+    **{(2, t.bits): t.np for t in (dtypes.f16, dtypes.f32, dtypes.f64)},
+    (4, 16): dtypes.bf16.np,
+    **{(5, t.bits): t.np for t in (dtypes.c64, dtypes.c128)},
+    (6, 8): dtypes.i1.np,
+    **{(7 + i, 8): dtypes.dtype(name).np for i, name in enumerate(
+        ("f8E3M4", "f8E4M3", "f8E4M3B11FNUZ", "f8E4M3FN", "f8E4M3FNUZ", "f8E5M2", "f8E5M2FNUZ", "f8E8M0FNU"))},
+}  # fmt: skip
 _CPU_DEVICES = (1, 3, 11)  # DLPack: CPU, and host memory pinned by CUDA or ROCm
 _SCALARS = (bool, int, float, complex)
 
@@ -73,15 +86,23 @@ def _from_protocols(value: Any) -> np.ndarray | None:
             where = tuple(map(int, device))
             raise Error(f"the {type(value).__name__} is not in host memory (DLPack device {where}): copy it there")
         try:
-            return np.from_dlpack(value)
+            return _native.from_dlpack(_capsule(value), _DLPACK)
         except (TypeError, RuntimeError, BufferError, ValueError):
-            # numpy reads no bf16 or f8 through DLPack; the framework's own conversion may know them.
+            # The framework's own conversion may know what DLPack cannot say.
             if not hasattr(value, "__array__"):
                 raise
     if hasattr(value, "__array_interface__") or hasattr(value, "__array__") or _is_buffer(value):
         array = np.asarray(value)
         return None if array.dtype == object else array
     return None
+
+
+def _capsule(value: Any) -> Any:
+    """A DLPack capsule, of version 1 from frameworks that know it (only they can pass read-only arrays)."""
+    try:
+        return value.__dlpack__(max_version=(1, 0))
+    except TypeError:
+        return value.__dlpack__()
 
 
 def _is_buffer(value: Any) -> bool:

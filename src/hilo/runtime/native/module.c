@@ -2,6 +2,7 @@
 #define HILO_IMPORTS_NUMPY
 #include "arrays.h"
 
+#include "dlpack.h"
 #include "memory.h"
 #include "pool.h"
 #include "program.h"
@@ -55,6 +56,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("memory_stats()\n--\n\nThe memory pool: bytes in_use, kept, limit; allocations that were hits, misses.")},
     {"empty", empty, METH_VARARGS,
      PyDoc_STR("empty(dtype, shape)\n--\n\nA numpy array over pooled memory, 64-byte aligned, contents arbitrary.")},
+    {"from_dlpack", hilo_from_dlpack, METH_VARARGS,
+     PyDoc_STR("from_dlpack(capsule, dtypes)\n--\n\nA read-only array over what a DLPack capsule holds.")},
     {"workers", workers, METH_NOARGS, PyDoc_STR("workers()\n--\n\nNumber of worker threads alive.")},
     {NULL, NULL, 0, NULL},
 };
