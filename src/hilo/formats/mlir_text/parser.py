@@ -292,7 +292,7 @@ class Parser(Cursor):
                 for name, t in arguments:
                     self.add_argument(name, t, None, self.at)
             elif self.tokens[self.at][:1] == "^":
-                self._block_header()
+                self.block_header()
             results = self.parse_body()
         self.scope = outer
         return Region(scope, results)
@@ -306,7 +306,8 @@ class Parser(Cursor):
         self.scope.own.append(op)
         return op
 
-    def _block_header(self) -> None:
+    def block_header(self) -> None:
+        """`^bb0(%a: T, ...):`"""
         self.take()
         if self.accept("("):
             self.comma_list(")", self._block_argument)
@@ -341,8 +342,3 @@ class Parser(Cursor):
             raise self.error("regions of several blocks are not supported", kind=Unsupported)
         self.expect("}")
         return results
-
-
-def function_of(scope: Scope, name: str, results: list[Op], **more: Any) -> Function:
-    """The function whose body `scope` has collected."""
-    return Function(name, scope.own, [*scope.own, *scope.ops], results, **more)

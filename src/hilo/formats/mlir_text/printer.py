@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence
 from hilo.formats.mlir_text import attr_printer, schema
 from hilo.formats.mlir_text.forms import CHLO_FORMS, STABLEHLO_FORMS
 from hilo.formats.mlir_text.locations import print_loc
-from hilo.formats.mlir_text.module import DECLARATION
+from hilo.formats.mlir_text.functions import DECLARATION
 from hilo.formats.mlir_text.pretty import PRINT
 from hilo.formats.mlir_text.types import print_function_type, print_type
 from hilo.ir.module import Function, Loc, Module
