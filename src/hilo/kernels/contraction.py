@@ -1,0 +1,238 @@
+"""Contractions (dot_general, dot): sums of products over contracted dims, by micro-kernels. Imports ir, loop, kernels.
+
+Operands stay where they are if a micro-kernel can walk them; what needs another type or order is packed first, into
+scratch. A unit of the main phase computes a block of C, tile by tile; units depend on shapes only. What follows the sum
+(rounding to the result's type, an epilogue) is done on the tile while it is in the first-level cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from hilo.ir import dtypes
+from hilo.ir.dtypes import DType
+from hilo.ir.op import Op
+from hilo.ir.types import TensorType
+from hilo.kernels import contraction_pack as pack
+from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
+from hilo.kernels.contraction_nest import Nest, Place
+from hilo.kernels.contraction_plan import plan, recipe
+from hilo.kernels.lowered import Lowered, Phase
+from hilo.kernels.memory import pointer
+from hilo.loop.arith import reduce_precision
+from hilo.loop.builder import Builder, Node
+from hilo.loop.element import Elem, held_type
+from hilo.loop.index import Index
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+Source = Callable[[Sequence[Index]], Elem]
+_ROUNDED: Final = {"bf16": (8, 7), "f16": (5, 10), "tf32": (8, 10)}  # exponent and mantissa bits
+_SKEW: Final = 16  # elements between packed rows, lest all rows fall into one set of the cache
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """What is done with each element of a contraction before it is stored: bias, activation, residual ...
+
+    `out`: the type of what is stored, of the shape of the contraction's result. `operands`: types of further
+    buffers, which stand after the contraction's own two in `bufs`. `build(b, at, acc, sources) -> Elem`: `acc` is the element (or
+    vector) of the contraction's result at the indices `at`, rounded to its type; `sources` read the further operands
+    at given indices (for the same lanes); the result has `out`'s element type.
+    """
+
+    out: TensorType
+    operands: tuple[TensorType, ...]
+    build: Callable[[Builder, Sequence[Index], Elem, Sequence[Source]], Elem]
+
+
+def lower(op: Op, target: Target) -> Lowered:
+    """The kernel of a `dot_general` or `dot`."""
+    return lower_contraction(op, target)
+
+
+def lower_contraction(op: Op, target: Target, epilogue: Epilogue | None = None) -> Lowered:
+    """The kernel of a contraction, with what follows it. `bufs`: lhs, rhs, the epilogue's operands, result, scratch.
+
+    Raises `Unsupported` for an op that is not a contraction.
+    """
+    c = classify(op)
+    if c.out.size == 0:
+        return Lowered([])
+    return _Lowering(c, target, epilogue, op.attrs.get("algorithm")).run()
+
+
+class _Lowering:
+    """Collects the phases of one contraction."""
+
+    def __init__(self, c: Contraction, target: Target, epilogue: Epilogue | None, algorithm: tuple | None) -> None:
+        self.target = target
+        self.epilogue = epilogue
+        self.r = recipe(c.lhs.dtype, c.rhs.dtype, c.out.dtype, target)
+        if algorithm is not None and c.out.dtype.is_float and algorithm[2] == "f64":
+            self.r = replace(self.r, scalar="f64", acc=dtypes.f64)
+        self.rounding: list[tuple[int, int] | None] = [None, None]
+        if algorithm is not None and algorithm[3] == 1:  # several components come to at least f32's precision: keep it
+            self.rounding = [_ROUNDED.get(a) for a in algorithm[:2]]
+        self.numbers = (0, 1)
+        self.swapped = self.should_swap(c)
+        if self.swapped:
+            c = c.swapped()
+            self.numbers = (1, 0)
+            self.rounding.reverse()
+        self.c = c
+        self.scratch_number = 3 + len(epilogue.operands if epilogue else ())
+        self.scratch = 0
+        self.phases: list[Phase] = []
+
+    def should_swap(self, c: Contraction) -> bool:
+        """Whether to compute the transposed product: where N is too small for vectors, and M is not."""
+        _, m, n, _ = c.sizes
+        if self.r.acc.is_complex or m <= n:
+            return False
+        lanes = self.target.lanes(self.r.scalar)
+        return n == 1 or (
+            n <= lanes // 2 and m >= 2 * lanes and one_stride(c.m, "a") == 1 and self.is_ready(c.lhs.dtype, 0)
+        )
+
+    def is_ready(self, dtype: DType, operand: int) -> bool:
+        """Whether elements of this type can be added up as they lie in memory."""
+        r = self.r
+        if r.parts > 1 or r.combine == "or" or self.rounding[operand] is not None:
+            return False
+        return dtype is r.acc or (dtype.is_int and r.combine == "mul" and held_type(dtype).scalar == r.scalar)
+
+    def allocate(self, size: int) -> int:
+        """Room in the scratch buffer; gives its offset."""
+        at = self.scratch
+        self.scratch += -(-size // 64) * 64
+        return at
+
+    # ---- the operands
+    def position(self, operand: str) -> Callable[[Index, Index, Index], Index]:
+        """Where A has (batch, m, k), B has (batch, k, n), in elements."""
+        c = self.c
+        first, second = (c.m, c.k) if operand == "a" else (c.k, c.n)
+
+        def at(bt: Index, i: Index, j: Index) -> Index:
+            return pack.offset(bt, c.batch, operand) + pack.offset(i, first, operand) + pack.offset(j, second, operand)
+
+        return at
+
+    def in_place(self, operand: str) -> Place | None:
+        """The operand where it lies, if a micro-kernel can walk it there."""
+        c, r = self.c, self.r
+        number = 0 if operand == "a" else 1
+        dtype = (c.lhs, c.rhs)[number].dtype
+        row, column = (one_stride(d, operand) for d in ((c.m, c.k) if operand == "a" else (c.k, c.n)))
+        if row is None or column is None or not self.is_ready(dtype, number):
+            return None
+        batch = tuple((d.size, getattr(d, operand)) for d in c.batch)
+        if r.acc.is_complex:
+            if operand == "b" or column != 1:
+                return None
+            return Place(self.numbers[number], 0, tuple((n, 2 * s) for n, s in batch), 2 * row, 1)
+        return Place(self.numbers[number], 0, batch, row, column)
+
+    def pointers(self, number: int, at: int) -> Callable[[Builder, Node], tuple[Node, Node]]:
+        """From an operand to a place in scratch."""
+        return lambda b, bufs: (
+            pointer(b, bufs, self.numbers[number]),
+            b.gep(pointer(b, bufs, self.scratch_number), at),
+        )
+
+    def change(self, number: int) -> Callable[[Builder, Elem], Elem] | None:
+        """What is done with an operand's elements on the way: rounding that the algorithm asks for, u8 from i8."""
+        bits = self.rounding[number]
+        if bits is not None:
+            return lambda b, x: reduce_precision(b, x, *bits)
+        if self.r.parts == 4:
+            return lambda b, x: Elem(x.dtype, b.xor(x.re, -128))
+        return None
+
+    def packed_a(self) -> Place:
+        c, r = self.c, self.r
+        bt, m, _, k = c.sizes
+        to = r.acc if r.parts == 1 else dtypes.i8 if r.parts == 4 else dtypes.i16
+        pad = -k % r.parts
+        ld = k + pad
+        if r.parts == 1 and ld * to.itemsize % 4096 == 0:
+            ld += _SKEW
+        at = self.allocate(bt * m * ld * to.itemsize)
+        unit = pack.rows_unit(self.position("a"), (bt, m, k), ld, c.lhs.dtype, to, self.pointers(0, at), self.change(0), pad,
+                              self.target)  # fmt: skip
+        self.add_phase("pack_a", unit, bt * m, k * 0.3)
+        scale = ld * to.itemsize // r.size
+        return Place(self.scratch_number, at, ((bt, m * scale),), scale, 1)
+
+    def packed_b(self) -> Place:
+        c, r = self.c, self.r
+        bt, _, n, k = c.sizes
+        source, dtype = self.position("b"), c.rhs.dtype
+        if r.parts > 1:
+            groups = -(-k // r.parts)
+            at = self.allocate(bt * groups * n * 4)
+            unit = pack.groups_unit(source, (bt, k, n), dtype, r.parts, self.pointers(1, at), self.target)
+            self.add_phase("pack_b", unit, bt * groups, n * 0.5)
+            return Place(self.scratch_number, at, ((bt, groups * n),), n, 1)
+        if r.acc.is_complex:
+            at = self.allocate(bt * k * n * 4 * r.size)
+            unit = pack.complex_unit(source, (bt, k, n), dtype, r.acc, self.pointers(1, at), self.target)
+            self.add_phase("pack_b", unit, bt * k, n * 0.6)
+            return Place(self.scratch_number, at, ((bt, 4 * k * n),), 2 * n, 1)
+        at = self.allocate(bt * k * n * r.size)
+        unit = pack.rows_unit(source, (bt, k, n), n, dtype, r.acc, self.pointers(1, at), self.change(1), 0, self.target)
+        self.add_phase("pack_b", unit, bt * k, n * 0.3)
+        return Place(self.scratch_number, at, ((bt, k * n),), n, 1)
+
+    def compensation(self, b_place: Place, sizes: tuple[int, int, int, int]) -> int:
+        """Offset in scratch of what the unsigned bytes of A add to each column."""
+        bt, _, n, groups = sizes
+        at, block = self.allocate(bt * n * 4), 1024
+
+        def pointers(b: Builder, bufs: Node) -> tuple[Node, Node]:
+            scratch = pointer(b, bufs, self.scratch_number)
+            return b.gep(scratch, b_place.offset), b.gep(scratch, at)
+
+        unit = pack.compensation_unit(bt, groups, n, pointers, block, self.target)
+        self.add_phase("columns", unit, bt * -(-n // block), groups * min(n, block) * 0.05)
+        return at
+
+    def add_phase(self, name: str, unit: pack.Unit, units: int, cost: float) -> None:
+        if units:
+            self.phases.append(Phase(pack.phase_func(f"contraction_{name}", unit), units, cost))
+
+    # ---- the whole
+    def run(self) -> Lowered:
+        c, r = self.c, self.r
+        bt, m, n, k = c.sizes
+        complex_ = r.acc.is_complex
+        sizes = (bt, m, 2 * n if complex_ else n, 2 * k if complex_ else -(-k // r.parts))
+        a = self.in_place("a")
+        if a is not None and a.row * r.size % 4096 == 0 and a.column == 1 and m >= 64 and n >= 256:
+            a = None
+        a = a or self.packed_a()
+        b = self.in_place("b")
+        if b is not None and n > 1 and b.column != 1 and b.row != 1:
+            b = None
+        b = b or self.packed_b()
+        if n == 1:
+            b = replace(b, column=1)
+        inner = a.column == 1 and b.row == 1 and not complex_ and r.combine != "dot4"
+        p = plan(
+            sizes,
+            r,
+            self.target,
+            b_row=b.row,
+            b_column=b.column,
+            inner=inner,
+            stream=m == 1 and b.column == 1 and k > 1,
+        )
+        start = self.compensation(b, sizes) if r.combine == "dot4" else None
+        nest = Nest(p, r, a, b, start, c.out, self.swapped, self.epilogue, self.scratch_number, self.target)
+        nest.partial = self.allocate(nest.scratch)
+        self.phases += nest.phases()
+        return Lowered(self.phases, self.scratch)

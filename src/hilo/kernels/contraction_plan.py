@@ -1,0 +1,184 @@
+"""How a contraction is computed: types, tiles, blocks, parallel units. It all follows from shapes, types and the target.
+
+Imports ir, kernels.contraction_algebra.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hilo.ir import dtypes
+from hilo.ir.dtypes import DType
+from hilo.loop.element import held_type
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+PANEL_BYTES: Final = 64 << 10  # of a packed panel of B, on the stack
+UNIT_NS: Final = 40_000  # of work that is worth a parallel unit
+MAX_UNITS: Final = 32
+VECTOR_NS: Final = 0.3  # one multiply-add of vectors
+SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What is added up: `combine` (see microkernel.COMBINE) on accumulators that are `acc` elements, held as `scalar`.
+
+    `parts`: elements of k in one 32-bit lane (4 or 2 for packed integers). Complex numbers are matrices of their parts.
+    """
+
+    combine: str
+    scalar: str
+    acc: DType
+    parts: int = 1
+
+    @property
+    def size(self) -> int:
+        return held_type(self.acc).size
+
+
+def recipe(lhs: DType, rhs: DType, out: DType, target: Target) -> Recipe:
+    """The type to accumulate in. Narrow floats accumulate in f32; integers modulo 2^32, or 2^64 if `out` needs it."""
+    types = (lhs, rhs, out)
+    multiply_add = "fma" if target.has_fma else "fmuladd"
+    if any(t.is_complex for t in types):
+        wide = any(t in (dtypes.c128, dtypes.f64) for t in types)
+        return Recipe(multiply_add, "f64" if wide else "f32", dtypes.c128 if wide else dtypes.c64)
+    if out.is_float or lhs.is_float or rhs.is_float:
+        wide = any(t is dtypes.f64 for t in types)
+        return Recipe(multiply_add, "f64" if wide else "f32", dtypes.f64 if wide else dtypes.f32)
+    if out is dtypes.i1:
+        return Recipe("or", "i32", dtypes.i32)
+    if out.bits > 32:
+        return Recipe("mul", "i64", dtypes.i64)
+    if lhs is dtypes.i8 and rhs is dtypes.i8 and target.has_dot4:
+        return Recipe("dot4", "i32", dtypes.i32, 4)
+    small = {dtypes.i8, dtypes.u8, dtypes.i16}
+    if lhs in small and rhs in small:
+        return Recipe("dot2", "i32", dtypes.i32, 2)
+    return Recipe("mul", "i32", dtypes.i32)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How C (of `sizes`: batch, M, N, K in lanes of the recipe) is cut.
+
+    `kind`: "tile", "inner" (vectors along k) or "stream" (one row). Tiles are `rows` x `vectors`; units are blocks of
+    `block_m` x `block_n`, times `splits` of `split_k` along k; inside, k goes in blocks of `block_k`.
+    `pack_b`: panels of B are packed as they come; `transpose_b`: they lie with k contiguous.
+    """
+
+    kind: str
+    sizes: tuple[int, int, int, int]
+    lanes: int
+    rows: int
+    vectors: int
+    block_m: int
+    block_n: int
+    block_k: int
+    split_k: int
+    pack_b: bool
+    transpose_b: bool
+
+    @property
+    def blocks(self) -> tuple[int, int, int, int]:
+        """Numbers of units along k, batch, M, N."""
+        bt, m, n, k = self.sizes
+        return max(1, -(-k // self.split_k)), bt, -(-m // self.block_m), -(-n // self.block_n)
+
+    @property
+    def units(self) -> int:
+        ks, bt, m, n = self.blocks
+        return ks * bt * m * n
+
+    @property
+    def width(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def unit_cost(self) -> float:
+        bt, m, n, k = self.sizes
+        vectors = bt * m * max(1, n / self.lanes) * k
+        return (vectors * VECTOR_NS + bt * (m * n + m * k + k * n) * 0.05) / max(self.units, 1)
+
+
+def tiles_for(registers: int) -> list[tuple[int, int]]:
+    """Rows x vectors of accumulators, with the vectors of B and one more in registers, widest use first."""
+    if registers >= 32:
+        return [(14, 2), (8, 3), (6, 4), (24, 1)]
+    return [(6, 2), (4, 3), (12, 1)]
+
+
+def choose_tile(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
+    """The tile that computes M x N with the least work, edges included; among equals the first."""
+    columns = -(-n // lanes)
+
+    def cost(rows: int, vectors: int) -> float:
+        total = 0.0
+        for count, v in ((columns // vectors, vectors), (1, columns % vectors)):
+            for tiles, r in ((m // rows, rows), (1, m % rows)):
+                if v and r:
+                    total += count * tiles * max(r * v, (r + v) * 0.6, 8)  # multiply-adds; loads; latency
+        return total * (1 + 0.02 * (vectors != 2))
+
+    return min(tiles_for(registers), key=lambda t: cost(*t))
+
+
+def balanced(total: int, most: int) -> int:
+    """A block size of at most `most` that cuts `total` into blocks of about one size."""
+    count = max(1, -(-total // most))
+    return -(-total // count)
+
+
+def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: int, b_column: int, inner: bool,
+         stream: bool) -> Plan:  # fmt: skip
+    """Choose. `b_row`, `b_column`: strides of B along k and n, in elements; `inner`: both operands have k contiguous;
+    `stream`: one row of C and B has n contiguous."""
+    bt, m, n, k = sizes
+    lanes = target.lanes(r.scalar)
+    total = bt * m * max(1, n / lanes) * k * VECTOR_NS
+    want = min(MAX_UNITS, int(total / UNIT_NS) + 1)
+    per_batch = -(-want // max(bt, 1))
+    split = k
+    if bt * m * n * 64 < k and k > 2 * SPLIT_K and r.combine != "dot4":
+        split = SPLIT_K
+    if inner and (m <= 6 or n <= 6) and k >= lanes:
+        by = balanced(n, max(8, -(-n // per_batch) // 8 * 8))
+        return Plan(
+            "inner",
+            sizes,
+            lanes,
+            min(m, 4),
+            8 if m == 1 else 4,
+            max(m, 1),
+            max(8, -(-by // 8) * 8),
+            k,
+            split,
+            False,
+            False,
+        )
+    if stream:
+        most = target.l1 // 2 // r.size
+        block = balanced(n, min(most, max(16 * lanes, -(-n // per_batch))))
+        return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, False, False)
+    rows, vectors = choose_tile(m, n, lanes, target.registers)
+    width = vectors * lanes
+    transpose = b_column != 1
+    pack = transpose or (m >= 4 * rows and n > width and b_row * r.size >= 2048 and k * n * r.size > target.l2 // 2)
+    most_k = PANEL_BYTES // (width * r.size)
+    block_k = k
+    if pack:
+        block_k = -(-balanced(k, most_k) // lanes) * lanes
+        block_k = min(block_k, most_k)
+    elif m > rows and k * width * r.size > 200 << 10:
+        block_k = balanced(k, max(64, (100 << 10) // (width * r.size)))
+    m_blocks = min(per_batch, -(-m // (rows * 16)))
+    panels = -(-n // width)
+    n_blocks = min(panels, -(-per_batch // m_blocks))
+    if m_blocks * n_blocks % 2 and 1 < n_blocks < panels:
+        n_blocks += 1
+    block_m = -(-balanced(m, -(-m // m_blocks)) // rows) * rows
+    block_n = -(-balanced(n, -(-n // n_blocks)) // width) * width
+    return Plan("tile", sizes, lanes, rows, vectors, block_m, block_n, max(block_k, 1), max(split, 1), pack, transpose)

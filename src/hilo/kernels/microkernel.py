@@ -1,0 +1,254 @@
+"""The innermost parts of contractions: a tile of C in registers. Imports loop.
+
+Strides and depths are arguments, so that equal structures are one function, compiled once and shared by name. All
+strides are in bytes. The sum over k runs in order and without a break (a tile that goes on from an earlier block of k
+loads what it has so far), so that blocking does not change the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+
+Combine = Callable[[Builder, Node, Node, Node], Node]
+
+# What "acc + a * b" means, by name.
+COMBINE: Final[dict[str, Combine]] = {
+    "fma": lambda b, acc, x, y: b.fma(x, y, acc),
+    "fmuladd": lambda b, acc, x, y: b.fadd(acc, b.fmul(x, y)),  # without hardware fma: two roundings
+    "mul": lambda b, acc, x, y: b.add(acc, b.mul(x, y)),
+    "or": lambda b, acc, x, y: b.or_(acc, b.and_(x, y)),
+    "dot4": lambda b, acc, x, y: b.dot(4, acc, x, y),
+    "dot2": lambda b, acc, x, y: b.dot(2, acc, x, y),
+}
+_GROUP: Final = 7  # rows reached from one base address: 1, 2, 4 times, 3 (and twice 3) and 5 times the row stride
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A micro-kernel: `combine` on accumulators of `scalar`, `rows` x `vectors` of `lanes`; `masked`: the last vector
+    is only partly there."""
+
+    combine: str
+    scalar: str
+    rows: int
+    vectors: int
+    lanes: int
+    masked: bool = False
+
+    @property
+    def width(self) -> int:
+        return self.vectors * self.lanes
+
+    @property
+    def name(self) -> str:
+        return f"tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}{'m' if self.masked else ''}"
+
+    @property
+    def vector(self) -> VType:
+        return VType(self.scalar, self.lanes)
+
+
+TILE_PARAMS: Final = [
+    ("a", PTR), ("a_row", I64), ("a_k", I64), ("b", PTR), ("b_k", I64), ("c", PTR), ("c_row", I64),
+    ("init", PTR), ("init_row", I64), ("k", I64), ("n", I64), ("ahead", PTR), ("ahead_k", I64),
+]  # fmt: skip
+
+
+@cache
+def tile(t: Tile) -> Func:
+    """C tile = init + A B: `rows` rows of A (element i, k at a + i * a_row + k * a_k), k rows of B (contiguous vectors
+    at b + k * b_k).
+
+    `init_row` < 0: start from zero, else from the tile at `init`. `n`: columns of a masked tile. One cache line at
+    ahead + k * ahead_k is brought into the second-level cache per step of k.
+    """
+    f = Func(t.name, TILE_PARAMS, noalias=("c",), inline="never")
+    b = Builder(f)
+    a, a_row, a_k, bp, b_k, c, c_row, init, init_row, k, n, ahead, ahead_k = f.params
+    rows, vectors, v = t.rows, t.vectors, t.vector
+    mask = b.cmp("slt", b.iota(I64.with_lanes(t.lanes)), b.sub(n, (vectors - 1) * t.lanes)) if t.masked else None
+    step = t.lanes * v.size
+
+    def mask_of(j: int) -> Node | None:
+        return mask if j == vectors - 1 else None
+
+    def loaded() -> list[Node]:
+        out = []
+        for i in range(rows):
+            row = b.gep(init, b.mul(init_row, i))
+            out += [b.load(b.gep(row, j * step), v, mask=mask_of(j)) for j in range(vectors)]
+        return out
+
+    zero = b.const(0, v)
+    start = b.if_(b.cmp("sge", init_row, 0), loaded, lambda: [zero] * (rows * vectors))
+    multiples = _multiples(b, a_row, min(rows, _GROUP))
+    bases = [b.gep(a, b.mul(a_row, g)) for g in range(0, rows, _GROUP)]
+    combine = COMBINE[t.combine]
+
+    def body(_: Node, bk: Node, pf: Node, *state: Node) -> list[Node]:
+        base, acc = state[: len(bases)], list(state[len(bases) :])
+        b.prefetch(pf, locality=2)
+        columns = [b.load(b.gep(bk, j * step), v, mask=mask_of(j)) for j in range(vectors)]
+        for i in range(rows):
+            x = b.splat(b.load(b.gep(base[i // _GROUP], multiples[i % _GROUP]), v.with_lanes(1)), t.lanes)
+            for j in range(vectors):
+                acc[i * vectors + j] = combine(b, acc[i * vectors + j], x, columns[j])
+        return [b.gep(bk, b_k), b.gep(pf, ahead_k), *(b.gep(p, a_k) for p in base), *acc]
+
+    end = b.for_(0, k, 1, body, (bp, ahead, *bases, *start))
+    acc = end[2 + len(bases) :]
+    for i in range(rows):
+        row = b.gep(c, b.mul(c_row, i))
+        for j in range(vectors):
+            b.store(b.gep(row, j * step), acc[i * vectors + j], mask=mask_of(j))
+    b.ret()
+    return f
+
+
+def _multiples(b: Builder, stride: Node, count: int) -> list[Node]:
+    """0, 1 ... times `stride`, in the forms that addresses of machines have: a register times 1, 2, 4."""
+    three = b.mul(stride, 3) if count > 3 else stride
+    all_ = [
+        lambda: b.i64(0), lambda: stride, lambda: b.shl(stride, 1), lambda: three,
+        lambda: b.shl(stride, 2), lambda: b.mul(stride, 5), lambda: b.shl(three, 1),
+    ]  # fmt: skip
+    return [make() for make in all_[:count]]
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A micro-kernel whose vectors run along k: `rows` x `columns` dot products of contiguous runs."""
+
+    combine: str
+    scalar: str
+    rows: int
+    columns: int
+    lanes: int
+    masks: bool
+
+    @property
+    def name(self) -> str:
+        return f"inner_{self.combine}_{self.scalar}_{self.rows}x{self.columns}x{self.lanes}{'m' if self.masks else ''}"
+
+
+INNER_PARAMS: Final = [
+    ("a", PTR), ("a_row", I64), ("b", PTR), ("b_col", I64), ("c", PTR), ("c_row", I64), ("c_col", I64), ("k", I64),
+]  # fmt: skip
+
+
+@cache
+def inner(t: Inner) -> Func:
+    """c[i, j] = sum of a[i, k] * b[j, k], both contiguous along k. Lanes are added up pairwise at the end."""
+    f = Func(t.name, INNER_PARAMS, noalias=("c",), inline="never")
+    b = Builder(f)
+    a, a_row, bp, b_col, c, c_row, c_col, k = f.params
+    combine = COMBINE[t.combine]
+    rows = [b.gep(a, b.mul(a_row, i)) for i in range(t.rows)]
+    columns = [b.gep(bp, b.mul(b_col, j)) for j in range(t.columns)]
+
+    def turn(at: Node, acc: tuple[Node, ...], v: VType, mask: Node | None) -> list[Node]:
+        offset = b.mul(at, v.size)
+        xs = [b.load(b.gep(p, offset), v, mask=mask) for p in rows]
+        out = list(acc)
+        for j, p in enumerate(columns):
+            y = b.load(b.gep(p, offset), v, mask=mask)
+            for i, x in enumerate(xs):
+                out[i * t.columns + j] = combine(b, out[i * t.columns + j], x, y)
+        return out
+
+    v = VType(t.scalar, t.lanes)
+    count = t.rows * t.columns
+    whole = b.and_(k, -t.lanes)
+    acc = b.for_(0, whole, t.lanes, lambda at, *s: turn(at, s, v, None), [b.const(0, v)] * count)
+    if t.masks:
+
+        def rest(at: Node, *s: Node) -> list[Node]:
+            return turn(at, s, v, b.cmp("slt", b.iota(I64.with_lanes(t.lanes)), b.sub(k, at)))
+
+        acc = b.for_(whole, k, t.lanes, rest, acc)
+    sums = [sum_lanes(b, x, t.combine) for x in acc]
+    if not t.masks:
+        sums = list(b.for_(whole, k, 1, lambda at, *s: turn(at, s, v.with_lanes(1), None), sums))
+    for i in range(t.rows):
+        row = b.gep(c, b.mul(c_row, i))
+        for j in range(t.columns):
+            b.store(b.gep(row, b.mul(c_col, j)), sums[i * t.columns + j])
+    b.ret()
+    return f
+
+
+def sum_lanes(b: Builder, v: Node, combine: str = "fma") -> Node:
+    """The sum (or, for "or", the disjunction) of a vector's lanes, pairwise."""
+    while v.type.lanes > 1:
+        half = v.type.lanes // 2
+        x, y = (b.shuffle(v, v, range(s, s + half)) for s in (0, half))
+        if v.type.is_float:
+            v = b.fadd(x, y)
+        else:
+            v = b.or_(x, y) if combine == "or" else b.add(x, y)
+    return v
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A micro-kernel for one row of C: whole rows of B are streamed, `depth` at a time."""
+
+    combine: str
+    scalar: str
+    depth: int
+    lanes: int
+    masks: bool
+
+    @property
+    def name(self) -> str:
+        return f"stream_{self.combine}_{self.scalar}_{self.depth}x{self.lanes}{'m' if self.masks else ''}"
+
+
+STREAM_PARAMS: Final = [("a", PTR), ("a_k", I64), ("b", PTR), ("b_k", I64), ("c", PTR), ("k", I64), ("n", I64)]
+
+
+@cache
+def stream(t: Stream) -> Func:
+    """c[j] += sum of a[k] * b[k, j] for j < n: c is small enough to stay in the first-level cache."""
+    f = Func(t.name, STREAM_PARAMS, noalias=("c",), inline="never")
+    b = Builder(f)
+    a, a_k, bp, b_k, c, k, n = f.params
+    combine = COMBINE[t.combine]
+    size = VType(t.scalar).size
+
+    def block(depth: int) -> Callable[[Node], None]:
+        def body(at: Node) -> None:
+            pa = b.gep(a, b.mul(at, a_k))
+            rows = [b.gep(bp, b.mul(b.add(at, d), b_k)) for d in range(depth)]
+            xs = [b.load(b.gep(pa, b.mul(a_k, d)), VType(t.scalar)) for d in range(depth)]
+
+            def columns(lanes: int, mask: Callable[[Node], Node | None]) -> Callable[[Node], None]:
+                def turn(j: Node) -> None:
+                    v, m, offset = VType(t.scalar, lanes), mask(j), b.mul(j, size)
+                    acc = b.load(b.gep(c, offset), v, mask=m)
+                    for x, row in zip(xs, rows, strict=True):
+                        acc = combine(b, acc, b.splat(x, lanes), b.load(b.gep(row, offset), v, mask=m))
+                    b.store(b.gep(c, offset), acc, mask=m)
+
+                return turn
+
+            whole = b.and_(n, -t.lanes)
+            b.for_(0, whole, t.lanes, columns(t.lanes, lambda _: None))
+            if t.masks:
+                b.for_(whole, n, t.lanes,
+                       columns(t.lanes, lambda j: b.cmp("slt", b.iota(I64.with_lanes(t.lanes)), b.sub(n, j))))  # fmt: skip
+            else:
+                b.for_(whole, n, 1, columns(1, lambda _: None))
+
+        return body
+
+    deep = b.and_(k, -t.depth)
+    b.for_(0, deep, t.depth, block(t.depth))
+    b.for_(deep, k, 1, block(1))
+    b.ret()
+    return f
