@@ -46,7 +46,7 @@ class slice_:
     def evaluate(
         x: np.ndarray, *, start_indices: tuple[int, ...], limit_indices: tuple[int, ...], strides: tuple[int, ...]
     ) -> np.ndarray:
-        return x[tuple(map(slice, start_indices, limit_indices, strides))].copy()
+        return np.array(x[tuple(map(slice, start_indices, limit_indices, strides))])
 
     @staticmethod
     def element(
@@ -104,7 +104,7 @@ class dynamic_slice:
 
     @staticmethod
     def evaluate(x: np.ndarray, *starts: np.ndarray, slice_sizes: tuple[int, ...]) -> np.ndarray:
-        return x[window(starts, slice_sizes, x.shape)].copy()
+        return np.array(x[window(starts, slice_sizes, x.shape)])
 
     @staticmethod
     def element(
