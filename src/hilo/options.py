@@ -68,12 +68,10 @@ class Options:
     def __post_init__(self) -> None:
         for f in fields(self):
             value = getattr(self, f.name)
-            if isinstance(value, str) and f.name in ("fast_math", "print", "skip"):
-                value = [v for v in value.replace(" ", ",").split(",") if v]
-            if f.name == "fast_math":
-                value = frozenset(FAST_MATH if value is True or "all" in (value or ()) else value or ())
-            elif f.name in ("print", "skip"):
-                value = tuple(value)
+            if f.name in ("fast_math", "print", "skip"):
+                value = _names(value)
+                if f.name == "fast_math":
+                    value = frozenset(FAST_MATH if "all" in value else value)
             object.__setattr__(self, f.name, value)
             self._check(f.name, value, f.metadata["variable"])
 
@@ -126,6 +124,13 @@ class Options:
             self.stop,
             self.skip,
         )
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """Names from a collection, or from text with commas or spaces between them; True stands for all, False for none."""
+    if isinstance(value, bool):
+        return ("all",) if value else ()
+    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else tuple(value)
 
 
 def _is_int(value: Any) -> bool:

@@ -8,7 +8,7 @@ from typing import Final
 
 from hilo.errors import Unsupported
 from hilo.ir.module import Function
-from hilo.ir.op import Op
+from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import OpaqueType, TensorType, Type, result_types
 from hilo.rewrite import Rule, RuleSet, rewrite
@@ -76,24 +76,35 @@ def marker_call(op: Op) -> Op | None:
 
 def _check(f: Function) -> None:
     """Raise for the first op of `f` or its regions that cannot be compiled."""
-    done: set[Function] = set()
+    fine: set[Type] = set()  # types that have been looked at
+    plain: set[OpDef] = set()  # kinds of ops that need no look: an op's kind always has regions, or never
+    done: set[int] = set()  # of functions, which `f` keeps alive
     stack = [f]
     while stack:
         g = stack.pop()
-        if g in done:
+        if id(g) in done:
             continue
-        done.add(g)
+        done.add(id(g))
         for op in g.ops:
-            for t in result_types(op.type):
-                _check_type(op, t)
-            if op.kind.full_name == "stablehlo.custom_call":
-                target = op.attrs.get("call_target_name", "")
-                raise Unsupported(f'hilo knows no custom call "{target}"', loc=op.loc, op=op.kind.full_name)
-            elif op.kind.full_name == "func.call":
-                raise Unsupported(
-                    f"a call of @{op.attrs['callee']} is left after inlining", loc=op.loc, op=op.kind.full_name
-                )
-            stack.extend(regions(op))
+            if op.type not in fine:
+                for t in result_types(op.type):
+                    _check_type(op, t)
+                fine.add(op.type)
+            if op.kind not in plain:
+                _check_kind(op)
+                inside = list(regions(op))
+                stack += inside
+                if not inside:
+                    plain.add(op.kind)
+
+
+def _check_kind(op: Op) -> None:
+    name = op.kind.full_name
+    if name == "stablehlo.custom_call":
+        target = op.attrs.get("call_target_name", "")
+        raise Unsupported(f'hilo knows no custom call "{target}"', loc=op.loc, op=name)
+    if name == "func.call":
+        raise Unsupported(f"a call of @{op.attrs['callee']} is left after inlining", loc=op.loc, op=name)
 
 
 def _check_type(op: Op, t: Type) -> None:

@@ -25,7 +25,9 @@ PACK: Final = OpDef(
 #: Rules that fired, by how often; set by whoever wants to know (the trace), per thread.
 FIRED: ContextVar[dict[Rule, int] | None] = ContextVar("FIRED", default=None)
 
-_BUDGET_PER_OP: Final = 1000  # firings that one op of the function may set off
+# Rules without end make ever new generations, or explode; what rules of sense do stays far below both bounds.
+_GENERATIONS: Final = 500
+_FIRINGS: Final = 1_000_000  # in one function, plus 200 for each of its ops
 
 
 def rewrite(f: Function, rules: RuleSet, *, memo: dict[Function, Function] | None = None) -> Function:
@@ -50,6 +52,7 @@ class _Walk:
         self.kept: list[Op] = []
         self.uses = count_uses(f)
         self.fired: dict[Rule, int] = {}
+        self.budget = _FIRINGS + 200 * len(f.ops)
         self.with_regions: dict[OpDef, bool] = {}  # an op's kind always has regions, or never
 
     def run(self) -> Function:
@@ -110,14 +113,14 @@ class _Walk:
         seen, uses = self.seen, self.uses
         done: dict[Op, Op] = {}  # fresh op -> op of the function
         becomes: dict[Op, Op] = {}  # fresh op -> what a rule made of it, still on its way
-        stack, firings = [first], 0
+        stack = [(first, 1)]  # fresh ops, and how many rules in a row made them
         while stack:
-            o = stack[-1]
+            o, generation = stack[-1]
             if o in done or o in seen:
                 stack.pop()
             elif o in becomes:
                 done[o] = done.get(becomes[o], becomes[o])
-            elif waiting := [x for x in o.operands if x not in seen and x not in done]:
+            elif waiting := [(x, generation) for x in o.operands if x not in seen and x not in done]:
                 stack += reversed(waiting)
             else:
                 placed = Op(o.kind, tuple([done.get(x, x) for x in o.operands]), o.attrs, o.type, o.loc or root.loc)
@@ -131,9 +134,9 @@ class _Walk:
                     done[o] = placed
                 else:
                     becomes[o] = found
-                    stack.append(found)
-                    firings += 1
-                    if firings > _BUDGET_PER_OP:
+                    stack.append((found, generation + 1))
+                    self.budget -= 1
+                    if generation > _GENERATIONS or self.budget < 0:
                         self.endless(root)
         return done.get(first, first)
 

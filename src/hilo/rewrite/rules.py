@@ -63,7 +63,7 @@ class Rule:
         self.patterns = patterns
         self.template = template
         self.where = where
-        self.example = example if example is not None else {}
+        self.example: Any = example if example is not None else {}
         self.changes_values = changes_values
         self.reorders_sums = reorders_sums
         self.name = name or f"{patterns[0]!r} -> {self._result()}"

@@ -6,6 +6,7 @@ from hilo.rules.choice import CHOICE
 from hilo.rules.control import CONTROL
 from hilo.rules.convert import CONVERT
 from hilo.rules.dot import DOT
+from hilo.rules.fast import FAST
 from hilo.rules.loops import LOOPS
 from hilo.rules.reduce import REDUCE
 from hilo.rules.shape import SHAPE
@@ -14,7 +15,11 @@ from hilo.rules.units import UNITS
 
 ALL = RuleSet(
     "all",
-    [r for theme in (ALGEBRA, CHOICE, CONVERT, SHAPE, UNITS, SLICING, DOT, REDUCE, CONTROL, LOOPS) for r in theme],
+    [
+        r
+        for theme in (ALGEBRA, CHOICE, CONVERT, SHAPE, UNITS, SLICING, DOT, REDUCE, CONTROL, LOOPS, FAST)
+        for r in theme
+    ],
 )
 
 __all__ = ["ALL"]

@@ -42,9 +42,9 @@ r = Var("r", "f")  # a float
 b = Var("b", "biu")  # bits: an integer or a boolean
 
 
-def _has_negatives(x: Op) -> bool:
+def _has_negatives(op: Op) -> bool:
     """False for f8E8M0FNU, whose negation is NaN."""
-    return x.dtype is not _UNSIGNED_FLOAT
+    return op.dtype is not _UNSIGNED_FLOAT
 
 
 _UNSIGNED_FLOAT = dtype("f8E8M0FNU")
@@ -71,6 +71,8 @@ ALGEBRA.add(
     abs_(negate(x)).where(lambda x: x.dtype.is_float and _has_negatives(x)) >> (lambda x: abs_(x)),
     add(x, negate(y)).where(lambda x: not x.dtype.is_complex and _has_negatives(x)) >> (lambda x, y: subtract(x, y)),
     subtract(x, negate(y)).where(lambda x: not x.dtype.is_complex and _has_negatives(x)) >> (lambda x, y: add(x, y)),
+    multiply(negate(r), Splat(c)).where(_has_negatives) >> (lambda r, c: multiply(r, negate(c))),
+    divide(negate(r), Splat(c)).where(_has_negatives) >> (lambda r, c: divide(r, negate(c))),
     maximum(x, x) >> x,
     minimum(x, x) >> x,
     maximum(x, Const(-inf)) >> x,
