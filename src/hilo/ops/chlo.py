@@ -225,8 +225,9 @@ class is_inf:
     infer = _predicate
 
     @staticmethod
+    @numeric.quiet
     def evaluate(x: Arr) -> Arr:
-        return np.asarray(np.isinf(x))
+        return np.isinf(x)
 
     scalar = arith("is_inf")
     sharding = pointwise
@@ -240,8 +241,9 @@ class is_pos_inf:
     infer = _predicate
 
     @staticmethod
+    @numeric.quiet
     def evaluate(x: Arr) -> Arr:
-        return np.asarray(np.isinf(x) & ~np.signbit(x))
+        return np.isinf(x) & ~np.signbit(x)
 
     scalar = arith("is_pos_inf")
     sharding = pointwise
@@ -255,8 +257,9 @@ class is_neg_inf:
     infer = _predicate
 
     @staticmethod
+    @numeric.quiet
     def evaluate(x: Arr) -> Arr:
-        return np.asarray(np.isinf(x) & np.signbit(x))
+        return np.isinf(x) & np.signbit(x)
 
     scalar = arith("is_neg_inf")
     sharding = pointwise

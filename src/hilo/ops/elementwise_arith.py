@@ -22,7 +22,8 @@ def by_kind(**functions: Callable[..., Arr]) -> Callable[..., Arr]:
     def evaluate(*xs: Arr, **_: Any) -> Arr:
         kind = from_numpy(xs[0].dtype).kind
         fn = functions.get(kind) or functions["i" if kind == "u" else kind]
-        return np.asarray(fn(*xs))
+        with np.errstate(all="ignore"):
+            return np.asarray(fn(*xs))
 
     return evaluate
 
@@ -137,7 +138,7 @@ class power:
     def infer(x: Type, y: Type, *, result_accuracy: str) -> Type:
         return same_types((x, y), "iufc")
 
-    evaluate = by_kind(i=numeric.exact_int(numeric.int_power), f=numeric.elementwise(np.power),
+    evaluate = by_kind(i=numeric.exact_int(numeric.int_power), f=numeric.elementwise(numeric.power),
                        c=numeric.elementwise(numeric_complex.power))  # fmt: skip
 
     @staticmethod

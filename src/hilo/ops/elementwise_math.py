@@ -83,7 +83,7 @@ class exponential:
 
     attrs = ACCURACY
     infer = unary_function("fc")
-    evaluate = numeric.elementwise(np.exp)
+    evaluate = real_or_complex(np.exp, numeric_complex.exponential)
     scalar = math("exponential")
     sharding = pointwise
     cost = flops(12)

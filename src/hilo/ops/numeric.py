@@ -61,6 +61,11 @@ def arithmetic(fn: Callable[..., Any]) -> Callable[..., Arr]:
     return evaluate
 
 
+def power(x: Arr, y: Arr) -> Arr:
+    """x ** y; where x is infinite in f64, since the long double function of some C libraries is wrong there."""
+    return np.where(np.isinf(x), np.power(x.astype(np.float64), y.astype(np.float64)), np.power(x, y))
+
+
 # ---- to floats
 def odd_f32(x: Arr) -> Arr:
     """f64 -> f32, rounded to odd: inexact values get a last bit of one. Rounding that again, to at most 22 bits, rounds once."""

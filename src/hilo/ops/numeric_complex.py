@@ -81,12 +81,12 @@ def sign(x: Arr) -> Arr:
 
 
 def power(x: Arr, y: Arr) -> Arr:
-    """exp(y log x); anything to the power 0 is 1, and 0 to a power with positive real part is 0."""
+    """exp(y log x). Anything to the power 0 is 1; 0 to a power with positive real part is 0, with a negative one inf + NaN i."""
     out = np.power(x, y)
     zero = (x.real == 0) & (x.imag == 0)
-    one = np.ones_like(out)
     out = np.where(zero & (y.real > 0), np.zeros_like(out), out)
-    return np.where((y.real == 0) & (y.imag == 0), one, out)
+    out = np.where(zero & (y.real < 0), build(np.full_like(x.real, np.inf), np.full_like(x.real, np.nan)), out)
+    return np.where((y.real == 0) & (y.imag == 0), np.ones_like(out), out)
 
 
 def rsqrt(x: Arr) -> Arr:
@@ -100,12 +100,19 @@ def cbrt(x: Arr) -> Arr:
     return np.where((x.real == 0) & (x.imag == 0), x, build(size * np.cos(angle), size * np.sin(angle)))
 
 
+def exponential(z: Arr) -> Arr:
+    """e^x (cos y + i sin y); NaN in both parts where y is infinite or NaN, whatever x."""
+    out = np.exp(z)
+    none = np.full_like(z.real, np.nan)
+    return np.where(np.isfinite(z.imag), out, build(none, none))
+
+
 def exponential_minus_one(z: Arr) -> Arr:
     x, y = z.real, z.imag
     half = np.sin(y / 2)
     re = np.expm1(x) * np.cos(y) - 2 * half * half
     e = np.exp(x)
-    full = np.exp(z)
+    full = exponential(z)
     return build(np.where(np.isfinite(e) & np.isfinite(y), re, full.real - 1), np.where(y == 0, y, full.imag))
 
 
@@ -137,7 +144,7 @@ def _add(total: Arr, lost: Arr, term: Arr) -> tuple[Arr, Arr]:
 
 def logistic(z: Arr) -> Arr:
     one = np.ones_like(z)
-    return divide(one, one + np.exp(-z))
+    return divide(one, one + exponential(-z))
 
 
 def atan2(y: Arr, x: Arr) -> Arr:
