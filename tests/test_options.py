@@ -77,7 +77,7 @@ def test_wrong_variables_are_named(variable: str, text: str, message: str) -> No
 
 
 def test_unknown_options_and_wrong_types_are_errors() -> None:
-    with pytest.raises(Error, match="no option 'thread'.*threads"):
+    with pytest.raises(Error, match=r"no option 'thread'.*threads"):
         Options.from_env({}, thread=1)
     with pytest.raises(Error, match="no option 'thread'"):
         DEFAULT.replace(thread=1)

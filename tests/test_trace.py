@@ -92,7 +92,7 @@ def test_verify_names_the_pass_that_broke_the_program() -> None:
     def breaks(f: Function) -> Function:
         return f.replace(ops=[o for o in f.ops if o.kind.name != "negate"])
 
-    with pytest.raises(Error, match="after pass breaks: .*"):
+    with pytest.raises(Error, match=r"after pass breaks: .*"):
         run_passes(program(), [cse, breaks], Options(verify=True))
     run_passes(program(), [cse, dce], Options(verify=True))
 

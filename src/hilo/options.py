@@ -67,11 +67,10 @@ class Options:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            value = getattr(self, f.name)
+            value: Any = getattr(self, f.name)
             if f.name in ("fast_math", "print", "skip"):
-                value = _names(value)
-                if f.name == "fast_math":
-                    value = frozenset(FAST_MATH if "all" in value else value)
+                names = _names(value)
+                value = names if f.name != "fast_math" else frozenset(FAST_MATH if "all" in names else names)
             object.__setattr__(self, f.name, value)
             self._check(f.name, value, f.metadata["variable"])
 

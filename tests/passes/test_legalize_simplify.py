@@ -197,6 +197,37 @@ def test_an_invariant_of_a_loop_becomes_a_capture_and_a_constant_goes_inside() -
             np.testing.assert_array_equal(a, b)
 
 
+def test_invariant_work_leaves_loops_but_broadcasts_stay() -> None:
+    t = TensorType(f32, (3, 3))
+
+    def build(n: Op, a: Op, w: Op, s: Op) -> tuple[Op, ...]:
+        operands = (splat(0, I), a, w, s, n)
+        types = [o.type for o in operands]
+
+        def body(i: Op, x: Op, w: Op, s: Op, n: Op) -> tuple[Op, ...]:
+            wide = broadcast_in_dim(s, broadcast_dimensions=(), type=t)
+            return add(i, splat(1, I)), add(multiply(x, exponential(transpose(w, permutation=(1, 0)))), wide)
+
+        def cond(i: Op, x: Op, w: Op, s: Op, n: Op) -> Op:
+            return compare(i, add(n, n), comparison_direction="LT")
+
+        return while_(*operands, cond=region(types, cond), body=region(types, body)).results()
+
+    f = region([I, t, t, S], build)
+    g = simplify(f)
+    verify(g, types=True)
+    loop = next(o for o in g.ops if o.kind.name == "while")
+    assert "exponential" in names(g)
+    assert sorted(names(loop.attrs["body"])) == ["add", "add", "broadcast_in_dim", "constant", "multiply"]
+    assert names(loop.attrs["cond"]) == ["compare"]
+    x = np.arange(9, dtype=np.float32).reshape(3, 3) / 8
+    for n in (0, 2):
+        arrays = [np.asarray(n, np.int32), x, x - 1, np.asarray(2, np.float32)]
+        for a, b in zip(run(f, arrays), run(g, arrays)):
+            np.testing.assert_array_equal(a, b)
+    assert simplify(g) is g
+
+
 def test_effects_stay_where_branches_are_decided() -> None:
     say = region([F], lambda a: custom_call(a, call_target_name="print", has_side_effect=True, type=F))
     f = region(

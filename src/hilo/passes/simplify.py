@@ -1,5 +1,5 @@
-"""Simplifying: rules, common subexpressions and dead code, in turn, until nothing changes. Imports ir, rewrite,
-rules, passes."""
+"""Simplifying: rules, loop-invariant code, common subexpressions and dead code, in turn, until nothing changes.
+Imports ir, rewrite, rules, passes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hilo.ir.module import Function
 from hilo.options import DEFAULT, Options
 from hilo.passes.cse import cse
 from hilo.passes.dce import dce
+from hilo.passes.hoist import hoist
 from hilo.rewrite import RuleSet, rewrite
 
 #: One round does nearly everything; further rounds see what cse and dce made equal or used once. A stop, never a need.
@@ -25,7 +26,7 @@ def simplify(f: Function, options: Options = DEFAULT) -> Function:
         f = rewrite(f, rules)
         if f is before and _ > 0:
             break
-        f = dce(cse(f))
+        f = dce(cse(hoist(f)))
         if f is before:
             break
     return f

@@ -26,9 +26,11 @@ def arg(dtype: DType, *shape: int) -> Op:
 def instances(rule: Rule, dtype: DType) -> Iterator[Op]:
     """Ops that `rule` might match, of element type `dtype`: from its example, or its pattern with example values
     filled in."""
-    if callable(rule.example):
+    example = rule.example
+    if callable(example):
         try:
-            yield from rule.example(dtype)
+            made: Any = example(dtype)
+            yield from made
         except (Error, OverflowError, AssertionError):
             return  # this op or constant does not exist for this element type
         return
