@@ -59,12 +59,12 @@ def random_array(rng: np.random.Generator, t: TensorType) -> np.ndarray:
     """Values of moderate size, so that sums and exponentials stay finite."""
     kind = t.dtype.kind
     if kind == "b":
-        return rng.integers(0, 2, t.shape).astype(np.bool_)
+        return np.asarray(rng.integers(0, 2, t.shape)).astype(np.bool_)
     if kind in "iu":
-        return rng.integers(0 if kind == "u" else -20, 20, t.shape).astype(t.dtype.np)
+        return np.asarray(rng.integers(0 if kind == "u" else -20, 20, t.shape)).astype(t.dtype.np)
     if kind == "c":
-        return (rng.normal(size=t.shape) + 1j * rng.normal(size=t.shape)).astype(t.dtype.np)
-    return rng.normal(size=t.shape).astype(t.dtype.np)
+        return np.asarray(rng.normal(size=t.shape) + 1j * rng.normal(size=t.shape), t.dtype.np)
+    return np.asarray(rng.normal(size=t.shape)).astype(t.dtype.np)
 
 
 def unaligned(x: np.ndarray) -> np.ndarray:

@@ -1,0 +1,197 @@
+"""Copies of runs of memory: concatenation and updates of slices. Imports ops, loop, kernels.
+
+Operands of equal size that follow one another are done by one loop over their pointers, so that thousands of them cost
+no code. Long runs go past the caches where the result is too large for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import groupby
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from hilo.ir.op import Op
+from hilo.kernels import elementwise
+from hilo.kernels.loops import Vector, vector_loop
+from hilo.kernels.lowered import Lowered, Phase
+from hilo.kernels.memory import RESULT_ALIGN, pointer
+from hilo.loop import arith, index
+from hilo.loop.builder import PTR, Builder, Node
+from hilo.loop.index import Index
+from hilo.loop.nodes import VType
+from hilo.ops.elements import window_start
+from hilo.ops.fusion import wrap
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+PIECE: Final = 32 << 10  # bytes that a unit copies
+BYTES_PER_NS: Final = 8.0
+_WORDS: Final = ((8, "f64"), (4, "f32"), (2, "i16"), (1, "i8"))
+
+
+class Copier:
+    """Copies runs of bytes, all lengths and positions being multiples of `unit` bytes."""
+
+    def __init__(self, b: Builder, unit: int, target: Target, *, streaming: bool = False) -> None:
+        self.b = b
+        self.size, self.scalar = next((n, t) for n, t in _WORDS if unit % n == 0)
+        self.lanes = target.vector_bytes // self.size
+        self.masks = target.has_masks
+        self.streaming = streaming
+
+    def copy(self, result: Node, to: Index, source: Node, at: Index, length: int, lo: Node | int = 0,
+             hi: Node | int | None = None) -> None:  # fmt: skip
+        """Bytes lo..hi (all, if not given) of a run of `length` bytes from source + at to result + to.
+
+        `lo` is a multiple of PIECE, and so is `hi` unless it is `length`; `result` is aligned like results are.
+        """
+        b, size = self.b, self.size
+
+        def words(x: Node | int | None) -> Node | int:
+            if x is None:
+                return length // size
+            return x // size if isinstance(x, int) else b.binary("ashr", x, size.bit_length() - 1)
+
+        source, place = b.gep(source, index.node(b, at)), b.gep(result, index.node(b, to))
+        m = to.multiple
+        align = RESULT_ALIGN if m == 0 else min(m & -m, RESULT_ALIGN)
+
+        def turn(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
+            values = []
+            for v in vectors:
+                offset = index.node(b, v.at.first_lane() * size)
+                t = VType(self.scalar, v.lanes)
+                values.append((v, offset, b.load(b.gep(source, offset), t, mask=v.mask, align=size)))
+            for v, offset, value in values:
+                known = max(size, min(align, v.lanes * size))
+                past = self.streaming and v.mask is None and known == v.lanes * size
+                b.store(b.gep(place, offset), value, mask=v.mask, align=known, nontemporal=past)
+            return ()
+
+        n = length // size
+        unroll = 4 if n >= 4 * self.lanes else 1
+        vector_loop(b, words(lo), words(hi), n, turn, lanes=self.lanes, unroll=unroll, masks=self.masks)
+
+
+def concatenate(op: Op, target: Target) -> Lowered:
+    """The kernel of a `concatenate`."""
+    t = op.tensor
+    d = op.attrs["dimension"]
+    if t.size == 0:
+        return Lowered([])
+    outer, item = prod(t.shape[:d]), prod(t.shape[d + 1 :]) * t.dtype.itemsize
+    runs = [x.shape[d] * item for x in op.operands]
+    short = [n for n in runs if n]
+    if outer > 1 and len(short) <= 4 and sum(short) < 2 * target.vector_bytes:
+        body = wrap(op)
+        return elementwise.lower(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(runs), target)
+    row = t.shape[d] * item
+    func = elementwise.new_func("concatenate")
+    b = Builder(func)
+    bufs, begin, end = func.params
+    result = pointer(b, bufs, len(runs))
+    streaming = elementwise.streams(t, target)
+    units = offset = first = 0
+    for n, group in groupby(runs):
+        count = len(list(group))
+        if n:
+            copier = Copier(b, n | row | offset | item & -item, target, streaming=streaming)
+            units += _copies(b, copier, bufs, result, (begin, end), units, (first, count, outer), (n, offset, row))
+        first += count
+        offset += n * count
+    if streaming:
+        b.fence()
+    b.ret()
+    return Lowered([Phase(func, units, t.nbytes / units / BYTES_PER_NS)])
+
+
+def _copies(b: Builder, copier: Copier, bufs: Node, result: Node, span: tuple[Node, Node], before: int,
+            counts: tuple[int, int, int], sizes: tuple[int, int, int]) -> int:  # fmt: skip
+    """Copy operands first.. (count of them): `outer` runs of n bytes each to offset, offset + row ... of the result.
+
+    Does those of its units, which are numbered from `before` on, that lie in `span`; gives their number.
+    """
+    first, count, outer = counts
+    n, offset, row = sizes
+    pieces = -(-n // PIECE)
+    rows = max(1, PIECE // n)  # runs that a unit copies
+    blocks = -(-outer // rows)
+    units = count * blocks * pieces
+
+    def unit(u: Node) -> None:
+        which, block, piece = index.delinear(index.loop_var(u, before, before + units) - before, (count, blocks, pieces))
+        source = b.load(b.gep(bufs, index.node(b, which * 8 + first * 8)), PTR, invariant=True)
+        lo = b.mul(index.node(b, piece), PIECE)
+        hi = b.smin(b.add(lo, PIECE), n)
+
+        def one(iv: Node) -> None:
+            r = index.loop_var(iv, 0, outer)
+            copier.copy(result, r * row + which * n + offset, source, r * n, n, lo, hi)
+
+        start = b.mul(index.node(b, block), rows)
+        b.for_(start, b.smin(b.add(start, rows), outer), 1, one)
+
+    b.for_(b.smax(span[0], before), b.smin(span[1], before + units), 1, unit)
+    return units
+
+
+def dynamic_update_slice(op: Op, target: Target) -> Lowered:
+    """The kernel of a `dynamic_update_slice`: copy the operand, unless it is the result already, and then the update."""
+    t, update = op.tensor, op.operands[1].tensor
+    if t.size == 0:
+        return Lowered([])
+    count = len(op.operands)
+    phases = [_copy_if_elsewhere(t.nbytes, count, t.dtype.itemsize, elementwise.streams(t, target), target)]
+    if update.size == 0:
+        return Lowered(phases, in_place=((0, 0),))
+    func = elementwise.new_func("update")
+    b = Builder(func)
+    bufs, begin, end = func.params
+    starts = [_scalar(b, bufs, 2 + i, x) for i, x in enumerate(op.operands[2:])]
+    first = window_start(b, starts, update.shape, t.shape)
+    whole = len(t.shape)  # axes from here on are updated in runs: the last that is not whole, and those behind it
+    while whole > 0 and (whole == len(t.shape) or update.shape[whole] == t.shape[whole]):
+        whole -= 1
+    run = prod(update.shape[whole:]) * t.dtype.itemsize
+    outer = update.shape[:whole]
+    item = prod(t.shape[whole + 1 :]) * t.dtype.itemsize if t.shape else t.dtype.itemsize
+    copier = Copier(b, item | run, target)
+    source, result = pointer(b, bufs, 1), pointer(b, bufs, count)
+    units = prod(outer)
+
+    def unit(u: Node) -> None:
+        r = index.loop_var(u, 0, units)
+        at = [i + s for i, s in zip([*index.delinear(r, outer), *[index.ZERO] * (len(t.shape) - whole)], first, strict=True)]
+        copier.copy(result, index.linear(at, t.shape) * t.dtype.itemsize, source, r * run, run)
+
+    b.for_(begin, end, 1, unit)
+    b.ret()
+    return Lowered([*phases, Phase(func, units, max(run / BYTES_PER_NS, 2.0))], in_place=((0, 0),))
+
+
+def _scalar(b: Builder, bufs: Node, number: int, x: Op) -> Callable:  # type: ignore[type-arg]
+    """Operand `number`, a rank-0 tensor, as the closure that `window_start` takes."""
+    return lambda at: arith.load_elem(b, pointer(b, bufs, number), 0, x.dtype, invariant=True)
+
+
+def _copy_if_elsewhere(nbytes: int, count: int, unit: int, streaming: bool, target: Target) -> Phase:
+    """A phase that copies operand 0 to the result, if they are not one buffer."""
+    func = elementwise.new_func("copy")
+    b = Builder(func)
+    bufs, begin, end = func.params
+    source, result = pointer(b, bufs, 0), pointer(b, bufs, count)
+    copier = Copier(b, unit | nbytes, target, streaming=streaming)
+
+    def copy() -> None:
+        hi = b.smin(b.mul(end, PIECE), nbytes)
+        copier.copy(result, index.ZERO, source, index.ZERO, nbytes, b.mul(begin, PIECE), hi)
+        if streaming:
+            b.fence()
+
+    same = b.cmp("eq", b.convert("ptrtoint", source, "i64"), b.convert("ptrtoint", result, "i64"))
+    b.if_(same, lambda: None, copy)
+    b.ret()
+    units = -(-nbytes // PIECE)
+    return Phase(func, units, min(nbytes, PIECE) / BYTES_PER_NS)
