@@ -81,11 +81,11 @@ static void nested(void) {
     CHECK(!hilo_pool_inside());
 }
 
-/* Loops end while workers sleep, wake up and join. */
+/* Loops end while workers sleep, wake up, wake others and join. */
 static void with_pauses(void) {
     for (int i = 0; i < 40; i++) {
         usleep(i % 4 ? 300 : 2500);
-        run_loop(4, 64, 1);
+        run_loop(i % 2 ? 4 : 12, 64, 1);
     }
 }
 

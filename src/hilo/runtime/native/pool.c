@@ -28,6 +28,7 @@
 #define SPIN_IN_RUN 1000000 /* ns that a worker spins for the next loop of a run */
 #define SPIN_AFTER 100000   /* ns that it spins for the next run */
 #define SPIN_JOIN 1000000   /* ns that the caller spins for the last pieces */
+#define WAKE_FAN 4
 #define STACK_BYTES (8u << 20)
 
 #if defined(__x86_64__) || defined(__i386__)
@@ -93,6 +94,11 @@ static int may_spin(int threads) {
     return threads - 1 + (runs > 1 ? runs : 1) <= atomic_load_explicit(&pool.cores, memory_order_relaxed);
 }
 
+/* Wakes the workers that thread `id` has to wake: a tree, since each wake-up costs its caller some microseconds. */
+static void wake_below(int id, int threads) {
+    for (int i = WAKE_FAN * id + 1; i <= WAKE_FAN * (id + 1) && i < threads; i++) hilo_unpark(&pool.worker[i].parker);
+}
+
 static int64_t claim(struct cursor *c) {
     if (atomic_load_explicit(&c->next, memory_order_relaxed) >= c->end) return -1;
     int64_t piece = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
@@ -148,6 +154,7 @@ static void *worker_main(void *arg) {
     for (uint64_t state; (state = await_job(id, seen));) {
         if (!atomic_compare_exchange_strong(&pool.state, &state, state + 1)) continue;
         seen = GENERATION(state);
+        wake_below(id, THREADS(state));
         work(id, THREADS(state));
         state = atomic_fetch_sub(&pool.state, 1) - 1;
         if (!(state & OPEN) && INSIDE(state) == 0) hilo_unpark(&pool.joiner);
@@ -203,10 +210,12 @@ static void grow(int threads) {
 /* The caller's side. */
 
 static void await_workers(int threads) {
-    int64_t start = now();
+    int64_t start = 0;
     for (int spins = 1; INSIDE(atomic_load(&pool.state)); spins++) {
         pause_cpu();
-        if (spins % 64 || (now() - start < SPIN_JOIN && may_spin(threads))) continue;
+        if (spins % 64) continue;
+        if (!start) start = now();
+        if (now() - start < SPIN_JOIN && may_spin(threads)) continue;
         hilo_park_prepare(&pool.joiner);
         if (INSIDE(atomic_load(&pool.state)))
             hilo_park(&pool.joiner);
@@ -232,7 +241,7 @@ static void run_job(hilo_body body, void **bufs, int64_t units, int64_t chunk, i
     }
     uint32_t generation = GENERATION(atomic_load_explicit(&pool.state, memory_order_relaxed)) + 1;
     atomic_store(&pool.state, STATE(generation, threads));
-    for (int id = 1; id < threads; id++) hilo_unpark(&pool.worker[id].parker);
+    wake_below(0, threads);
     work(0, threads);
     atomic_fetch_and(&pool.state, ~OPEN);
     await_workers(threads);
