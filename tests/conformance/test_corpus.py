@@ -1,4 +1,4 @@
-"""A sample of StableHLO's public test data on the interpreter; `hilo conformance` runs all of it, on native code too."""
+"""A sample of StableHLO's public test data on the interpreter; `hilo conformance` runs all of it, native code too."""
 
 from __future__ import annotations
 

@@ -61,12 +61,21 @@ def test_and_as_constants():
     assert interpret(constants, [])[0].tolist() == [9, 10]
 
 
-@pytest.mark.parametrize(("check", "expected", "status"), [
-    ("expect_close", "[9.0, 10.0]", "pass"), ("expect_close", "[9.0000019, 10.0]", "pass"),
-    ("expect_close", "[9.00001, 10.0]", "pass"), ("expect_close", "[9.0001, 10.0]", "fail"), ("expect_eq", "[9.0, 10.0]", "pass"),
-    ("expect_eq", "[9.000001, 10.0]", "fail"), ("expect_almost_eq", "[9.0009, 10.0]", "pass"),
-    ("expect_almost_eq", "[9.0011, 10.0]", "fail"), ("expect_odd", "[9.0, 10.0]", "fail"), ("expect_eq", "[0x7FC00000, 10.0]", "fail"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("check", "expected", "status"),
+    [
+        ("expect_close", "[9.0, 10.0]", "pass"),
+        ("expect_close", "[9.0000019, 10.0]", "pass"),
+        ("expect_close", "[9.00001, 10.0]", "pass"),
+        ("expect_close", "[9.0001, 10.0]", "fail"),
+        ("expect_eq", "[9.0, 10.0]", "pass"),
+        ("expect_eq", "[9.000001, 10.0]", "fail"),
+        ("expect_almost_eq", "[9.0009, 10.0]", "pass"),
+        ("expect_almost_eq", "[9.0011, 10.0]", "fail"),
+        ("expect_odd", "[9.0, 10.0]", "fail"),
+        ("expect_eq", "[0x7FC00000, 10.0]", "fail"),
+    ],
+)
 def test_checks(check, expected, status):
     """9.00001 instead of 9 passes, with a remark: the program in f64 gives 9, and it is near."""
     for way in (INTERPRETER, CONSTANTS):
@@ -79,7 +88,11 @@ def test_a_wrong_result_fails():
     wrong = Runner("wrong", lambda module, inputs: [x + 1 for x in interpret(module, inputs)])
     shape = Runner("shape", lambda module, inputs: [x[:1] for x in interpret(module, inputs)])
     broken = Runner("broken", lambda module, inputs: 1 // 0)
-    for way, reason in ((wrong, "2 of 2 elements differ"), (shape, r"a result of float32[1]"), (broken, "ZeroDivisionError")):
+    for way, reason in (
+        (wrong, "2 of 2 elements differ"),
+        (shape, r"a result of float32[1]"),
+        (broken, "ZeroDivisionError"),
+    ):
         (record,) = conformance.run_module("p", program(), [way])
         assert record.status == "fail"
         assert reason in record.reason

@@ -27,15 +27,18 @@ def test_results():
     assert interpret(ADD, [memoryview(np.ones(2, np.float32)), np.ones(2, np.float32)])[0].tolist() == [2, 2]
 
 
-@pytest.mark.parametrize(("arrays", "message"), [
-    ([np.ones(2, np.float32)], "takes 2 arguments, but got 1"),
-    ([np.ones(2), np.ones(2, np.float32)], r"argument 0 of @main is f64\[2\], but f32\[2\] is wanted"),
-    ([np.ones(2, np.float32), np.ones((2, 1), np.float32)], r"argument 1 of @main is f32\[2,1\]"),
-    ([np.ones(2, np.float32), np.ones(3, np.float32)], r"argument 1 of @main is f32\[3\]"),
-    ([np.ones(2, ">f4"), np.ones(2, np.float32)], "element type >f4"),
-    ([np.array(["a", "b"]), np.ones(2, np.float32)], "element type <U1"),
-    ([[1.0, 2.0], np.ones(2, np.float32)], r"f64\[2\]"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ([np.ones(2, np.float32)], "takes 2 arguments, but got 1"),
+        ([np.ones(2), np.ones(2, np.float32)], r"argument 0 of @main is f64\[2\], but f32\[2\] is wanted"),
+        ([np.ones(2, np.float32), np.ones((2, 1), np.float32)], r"argument 1 of @main is f32\[2,1\]"),
+        ([np.ones(2, np.float32), np.ones(3, np.float32)], r"argument 1 of @main is f32\[3\]"),
+        ([np.ones(2, ">f4"), np.ones(2, np.float32)], "element type >f4"),
+        ([np.array(["a", "b"]), np.ones(2, np.float32)], "element type <U1"),
+        ([[1.0, 2.0], np.ones(2, np.float32)], r"f64\[2\]"),
+    ],
+)
 def test_arguments_are_checked_never_cast(arrays, message):
     with pytest.raises(Error, match=message):
         interpret(ADD, arrays)

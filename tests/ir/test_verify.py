@@ -57,7 +57,12 @@ def test_regions_are_closed():
     good = region([X], lambda v: v)
     o = if_(p, x, true_branch=good, false_branch=open_region)
     bad(Function("f", [p, x], [p, x, o], [o]), "from outside of r")
-    nested = while_(p, x, cond=region([P, X], lambda q, v: q), body=Function("b", (b := region([P, X], lambda q, v: (q, v))).params, b.ops, [*b.params[:1], x]))
+    nested = while_(
+        p,
+        x,
+        cond=region([P, X], lambda q, v: q),
+        body=Function("b", (b := region([P, X], lambda q, v: (q, v))).params, b.ops, [*b.params[:1], x]),
+    )
     bad(Function("f", [p, x], [p, x, nested], []), "result 1 of b")
 
 

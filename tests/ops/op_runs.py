@@ -41,7 +41,9 @@ def run_elements(kind: OpDef, *arrays: np.ndarray, lanes: int = 1, **attrs: Any)
     params = [parameter(i, type_of(a)) for i, a in enumerate(arrays)]
     o = kind(*params, **attrs)
     shape = o.shape
-    func = Func("f", [*((f"x{i}", PTR) for i in range(len(arrays))), ("out", PTR), *((f"i{d}", I64) for d in range(len(shape)))])
+    func = Func(
+        "f", [*((f"x{i}", PTR) for i in range(len(arrays))), ("out", PTR), *((f"i{d}", I64) for d in range(len(shape)))]
+    )
     b = Builder(func)
     buffers = [Buffer(p, a.tensor) for p, a in zip(func.params, params, strict=False)]
     at = [index.loop_var(p, 0, max(n, 1)) for p, n in zip(func.params[len(arrays) + 1 :], shape, strict=True)]
@@ -49,7 +51,10 @@ def run_elements(kind: OpDef, *arrays: np.ndarray, lanes: int = 1, **attrs: Any)
     if shape and lanes > 1:
         at[-1] = index.vector_var(func.params[-1], lanes, 0, max(shape[-1], 1), lanes, top=shape[-1])
         mask = b.cmp("slt", b.add(func.params[-1], b.iota(I64.with_lanes(lanes))), shape[-1])
-    sources = {p: (lambda ix, buffer=buffer: buffer.load(b, tuple(ix), lanes, mask)) for p, buffer in zip(params, buffers, strict=True)}
+    sources = {
+        p: (lambda ix, buffer=buffer: buffer.load(b, tuple(ix), lanes, mask))
+        for p, buffer in zip(params, buffers, strict=True)
+    }
     value = Elements(b, sources)(o, tuple(at))
     Buffer(func.params[len(arrays)], o.tensor).store(b, index.linear(at, shape), value, lanes, mask)
     b.ret()

@@ -17,7 +17,15 @@ from hilo.ops.compare import compare
 from hilo.ops.constant import constant
 from hilo.ops.control import case, if_, while_
 from hilo.ops.elementwise_arith import add, multiply
-from hilo.ops.tuples import after_all, create_token, get_tuple_element, optimization_barrier, partition_id, replica_id, tuple_
+from hilo.ops.tuples import (
+    after_all,
+    create_token,
+    get_tuple_element,
+    optimization_barrier,
+    partition_id,
+    replica_id,
+    tuple_,
+)
 
 S, N, P = TensorType(f32), TensorType(i32), TensorType(i1)
 
@@ -52,8 +60,15 @@ def test_while_constraints():
 
 
 def test_if_takes_one_branch_only():
-    endless = region([N], lambda x: while_(constant(value=Array(np.True_)), x, cond=region([P, N], lambda p, x: p),
-                                           body=region([P, N], lambda p, x: (p, x))).results()[1])  # fmt: skip
+    endless = region(
+        [N],
+        lambda x: while_(
+            constant(value=Array(np.True_)),
+            x,
+            cond=region([P, N], lambda p, x: p),
+            body=region([P, N], lambda p, x: (p, x)),
+        ).results()[1],
+    )
     plain = region([N], lambda x: add(x, x))
     assert run_op(if_, np.True_, np.int32(21), true_branch=plain, false_branch=endless) == 42
     assert run_op(if_, np.False_, np.int32(21), true_branch=endless, false_branch=plain) == 42
@@ -67,12 +82,17 @@ def test_if_constraints_and_symbolic_results():
     refuses("C1", if_, [P, N], **{**good, "false_branch": region([], lambda: number(1))})
     refuses("C2", if_, [P, N], **{**good, "false_branch": region([N], lambda x: (x, x))})
     a, b = TensorType(f32, (3,)), TensorType(f32, (UNKNOWN,))
-    o = if_(*(parameter(i, t) for i, t in enumerate((P, a, b))), true_branch=region([a, b], lambda x, y: x),
-            false_branch=region([a, b], lambda x, y: y))  # fmt: skip
+    o = if_(
+        *(parameter(i, t) for i, t in enumerate((P, a, b))),
+        true_branch=region([a, b], lambda x, y: x),
+        false_branch=region([a, b], lambda x, y: y),
+    )
     assert o.type is b
 
 
-@pytest.mark.parametrize(("index", "chosen"), [(0, 10), (1, 11), (2, 12), (3, 12), (-1, 12), (-(2**31), 12), (2**31 - 1, 12)])
+@pytest.mark.parametrize(
+    ("index", "chosen"), [(0, 10), (1, 11), (2, 12), (3, 12), (-1, 12), (-(2**31), 12), (2**31 - 1, 12)]
+)
 def test_case_takes_the_last_branch_out_of_range(index, chosen):
     branches = tuple(region([], lambda k=k: number(10 + k)) for k in range(3))
     assert run_op(case, np.int32(index), branches=branches) == chosen

@@ -7,7 +7,8 @@ from itertools import product
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from op_runs import numbers, op_with, refuses, run_op
 
 from hilo.errors import Unsupported
@@ -15,7 +16,12 @@ from hilo.ir.dtypes import bf16, c64, f16, f32, f64, i8, i16, i32, i64, u8
 from hilo.ir.types import UNKNOWN, TensorType
 from hilo.ops.dot import dot, dot_general
 
-NAMES = ("lhs_batching_dimensions", "rhs_batching_dimensions", "lhs_contracting_dimensions", "rhs_contracting_dimensions")
+NAMES = (
+    "lhs_batching_dimensions",
+    "rhs_batching_dimensions",
+    "lhs_contracting_dimensions",
+    "rhs_contracting_dimensions",
+)
 MATMUL = dict(zip(NAMES, ((), (), (1,), (0,)), strict=True))
 
 
@@ -34,7 +40,12 @@ def test_any_dimensions_are_the_formula(data):
     size = {"b": batch, "c": contract, "l": left, "r": right}
     x = numbers([size[t][k] for t, k in lhs], np.int32)
     y = numbers([size[t][k] for t, k in rhs], np.int32, 1)
-    attrs = dims(*(tuple(side.index((t, k)) for k in range(len(size[t]))) for t, side in (("b", lhs), ("b", rhs), ("c", lhs), ("c", rhs))))
+    attrs = dims(
+        *(
+            tuple(side.index((t, k)) for k in range(len(size[t])))
+            for t, side in (("b", lhs), ("b", rhs), ("c", lhs), ("c", rhs))
+        )
+    )
     free = [*((t, k) for t, k in lhs if t == "l"), *((t, k) for t, k in rhs if t == "r")]
     out = [*(("b", k) for k in range(len(batch))), *free]
     shape = [size[t][k] for t, k in out]
@@ -48,7 +59,9 @@ def test_any_dimensions_are_the_formula(data):
         assert got[at] == total
 
 
-@pytest.mark.parametrize(("dtype", "out"), [(np.int8, i8), (np.int8, i16), (np.int8, i32), (np.uint8, u8), (np.int64, i64)])
+@pytest.mark.parametrize(
+    ("dtype", "out"), [(np.int8, i8), (np.int8, i16), (np.int8, i32), (np.uint8, u8), (np.int64, i64)]
+)
 def test_integers_are_exact_modulo_the_result(dtype, out):
     info = np.iinfo(dtype)
     x = np.random.default_rng(0).integers(info.min, info.max, (5, 40), dtype)
@@ -59,8 +72,17 @@ def test_integers_are_exact_modulo_the_result(dtype, out):
     assert (np.vectorize(lambda v: int(v) % (1 << out.bits), otypes=[object])(got) == want).all()
 
 
-@pytest.mark.parametrize(("dtype", "out"), [(ml_dtypes.bfloat16, bf16), (ml_dtypes.bfloat16, f32), (np.float16, f16),
-                                            (np.float16, f32), (np.float32, f32), (np.float64, f64)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("dtype", "out"),
+    [
+        (ml_dtypes.bfloat16, bf16),
+        (ml_dtypes.bfloat16, f32),
+        (np.float16, f16),
+        (np.float16, f32),
+        (np.float32, f32),
+        (np.float64, f64),
+    ],
+)
 def test_floats_are_rounded_once(dtype, out):
     x, y = numbers((4, 500), dtype), numbers((500, 3), dtype, 1)
     exact = x.astype(np.longdouble) @ y.astype(np.longdouble)
@@ -71,7 +93,13 @@ def test_floats_are_rounded_once(dtype, out):
 
 def test_booleans_and_complex():
     x, y = numbers((3, 4), np.bool_), numbers((4, 2), np.bool_, 1)
-    got = run_op(dot_general, x, y, type=op_with(dot_general, *map(_t, (x, y)), type=TensorType(_t(x).dtype, (3, 2)), **MATMUL).tensor, **MATMUL)
+    got = run_op(
+        dot_general,
+        x,
+        y,
+        type=op_with(dot_general, *map(_t, (x, y)), type=TensorType(_t(x).dtype, (3, 2)), **MATMUL).tensor,
+        **MATMUL,
+    )
     np.testing.assert_array_equal(got, (x.astype(int) @ y.astype(int)) > 0)
     z, w = numbers((3, 4), np.complex64), numbers((4, 2), np.complex64, 1)
     np.testing.assert_allclose(run_op(dot_general, z, w, type=TensorType(c64, (3, 2)), **MATMUL), z @ w, rtol=1e-5)
@@ -88,12 +116,18 @@ def test_nothing_to_contract_gives_zero():
     assert not got.any()
 
 
-@pytest.mark.parametrize(("algorithm", "error"), [
-    (("bf16", "bf16", "f32", 1, 1, 1, False), 2**-8), (("bf16", "bf16", "f32", 2, 2, 3, False), 2**-15),
-    (("bf16", "bf16", "f32", 3, 3, 6, False), 2**-22), (("bf16", "bf16", "f32", 3, 3, 9, False), 2**-22),
-    (("tf32", "tf32", "f32", 1, 1, 1, False), 2**-10), (("tf32", "tf32", "f32", 2, 2, 3, False), 2**-20),
-    (("f32", "f32", "f64", 1, 1, 1, False), 2**-23),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("algorithm", "error"),
+    [
+        (("bf16", "bf16", "f32", 1, 1, 1, False), 2**-8),
+        (("bf16", "bf16", "f32", 2, 2, 3, False), 2**-15),
+        (("bf16", "bf16", "f32", 3, 3, 6, False), 2**-22),
+        (("bf16", "bf16", "f32", 3, 3, 9, False), 2**-22),
+        (("tf32", "tf32", "f32", 1, 1, 1, False), 2**-10),
+        (("tf32", "tf32", "f32", 2, 2, 3, False), 2**-20),
+        (("f32", "f32", "f64", 1, 1, 1, False), 2**-23),
+    ],
+)
 def test_algorithms_are_as_exact_as_they_say_and_not_more(algorithm, error):
     x, y = np.abs(numbers((8, 64))), np.abs(numbers((64, 8), seed=1))
     got = run_op(dot_general, x, y, type=TensorType(f32, (8, 8)), algorithm=algorithm, **MATMUL)
@@ -127,11 +161,25 @@ def test_dot_general_constraints():
     refuses("C24", dot_general, [x, y], type=t, algorithm=("f32", "f32", "f32", 1, 1, 0, False), **MATMUL)
 
 
-@pytest.mark.parametrize("algorithm", [("bf16", "bf16", "f32", 1, 1, 5, False), ("f128", "f32", "f32", 1, 1, 1, False),
-                                       ("bf16", "bf16", "i32", 1, 1, 1, False), ("bf16", "bf16", "f32", 1, 2, 3, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        ("bf16", "bf16", "f32", 1, 1, 5, False),
+        ("f128", "f32", "f32", 1, 1, 1, False),
+        ("bf16", "bf16", "i32", 1, 1, 1, False),
+        ("bf16", "bf16", "f32", 1, 2, 3, False),
+    ],
+)
 def test_unknown_algorithms_are_refused(algorithm):
     with pytest.raises(Unsupported, match="dot algorithm"):
-        op_with(dot_general, TensorType(f32, (2, 3)), TensorType(f32, (3, 4)), type=TensorType(f32, (2, 4)), algorithm=algorithm, **MATMUL)
+        op_with(
+            dot_general,
+            TensorType(f32, (2, 3)),
+            TensorType(f32, (3, 4)),
+            type=TensorType(f32, (2, 4)),
+            algorithm=algorithm,
+            **MATMUL,
+        )
 
 
 @pytest.mark.parametrize(("a", "b"), [((3,), (3,)), ((2, 3), (3,)), ((3,), (3, 4)), ((2, 3), (3, 4)), ((2, 0), (0,))])

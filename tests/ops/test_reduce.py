@@ -51,7 +51,9 @@ def test_sums_are_rounded_once(dtype):
     got = run_op(reduce, x, np.asarray(0.25, dtype), dimensions=(1,), body=body_of(add, t))
     exact = np.array([float(sum(map(Fraction, map(float, row))) + Fraction(1, 4)) for row in x])
     if t.bits < 64:
-        np.testing.assert_allclose(got.astype(np.float64), exact, rtol=2.0 ** {16: -8, 32: -23}[t.bits], atol=1e-6 if t.bits < 32 else 1e-9)
+        np.testing.assert_allclose(
+            got.astype(np.float64), exact, rtol=2.0 ** {16: -8, 32: -23}[t.bits], atol=1e-6 if t.bits < 32 else 1e-9
+        )
     else:
         np.testing.assert_allclose(got, exact, rtol=1e-13)
 
@@ -100,7 +102,10 @@ def test_a_captured_value_and_a_body_that_cannot_be_widened():
     got = run_op(reduce, x, np.float32(-9), np.float32(0.5), dimensions=(1,), body=body)
     np.testing.assert_array_equal(got, np.minimum(x.max(1), np.float32(0.5)))
     one = TensorType(f32, (1,))
-    slow = region([S, S], lambda a, b: reshape(add(broadcast_in_dim(a, broadcast_dimensions=(), type=one), reshape(b, type=one)), type=S))
+    slow = region(
+        [S, S],
+        lambda a, b: reshape(add(broadcast_in_dim(a, broadcast_dimensions=(), type=one), reshape(b, type=one)), type=S),
+    )
     assert widened(slow, (4,)) is None
     np.testing.assert_allclose(run_op(reduce, x, np.float32(1), dimensions=(1,), body=slow), 1 + x.sum(1), rtol=1e-6)
 
@@ -114,7 +119,9 @@ def test_nan_and_complex():
     x = np.array([1, np.nan, 3], np.float32)
     assert np.isnan(run_op(reduce, x, np.float32(0), dimensions=(0,), body=body_of(maximum, f32)))
     z = numbers((6,), np.complex64)
-    np.testing.assert_allclose(run_op(reduce, z, np.complex64(1j), dimensions=(0,), body=body_of(add, c64)), z.sum() + 1j, rtol=1e-6)
+    np.testing.assert_allclose(
+        run_op(reduce, z, np.complex64(1j), dimensions=(0,), body=body_of(add, c64)), z.sum() + 1j, rtol=1e-6
+    )
 
 
 def test_constants_in_the_body_are_widened():
@@ -122,7 +129,9 @@ def test_constants_in_the_body_are_widened():
         return add(a, multiply(b, constant(value=Array(np.float32(2)))))
 
     x = numbers((5,))
-    np.testing.assert_allclose(run_op(map_, x, np.float32(0) * x, dimensions=(0,), body=region([S, S], body)), x, rtol=0)
+    np.testing.assert_allclose(
+        run_op(map_, x, np.float32(0) * x, dimensions=(0,), body=region([S, S], body)), x, rtol=0
+    )
 
 
 def test_sole_op():

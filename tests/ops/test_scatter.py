@@ -5,7 +5,8 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from op_runs import numbers, refuses, run_op
 from test_gather import EXTREME
 
@@ -19,8 +20,19 @@ from hilo.ops.scatter import scatter
 REPLACE = region([TensorType(i32)] * 2, lambda a, b: b)
 
 
-def formula(f, x, s, u, *, update_window_dims, inserted_window_dims, input_batching_dims, scatter_indices_batching_dims,
-            scatter_dims_to_operand_dims, index_vector_dim):  # fmt: skip
+def formula(
+    f,
+    x,
+    s,
+    u,
+    *,
+    update_window_dims,
+    inserted_window_dims,
+    input_batching_dims,
+    scatter_indices_batching_dims,
+    scatter_dims_to_operand_dims,
+    index_vector_dim,
+):
     """Update by update in row-major order, as the specification says it, in Python integers."""
     out = x.copy()
     scatter_dims = [d for d in range(u.ndim) if d not in update_window_dims]
@@ -65,10 +77,19 @@ def cases(draw):
     count = int(np.prod(s_shape, dtype=np.int64))
     near = st.sampled_from([0, 1, 2, *EXTREME[dtype]])
     s = np.array(draw(st.lists(near, min_size=count, max_size=count)), dtype).reshape(s_shape)
-    return numbers(shape, np.int32), s, numbers(u_shape, np.int32, 1), {
-        "update_window_dims": window_dims, "inserted_window_dims": tuple(inserted), "input_batching_dims": tuple(batching),
-        "scatter_indices_batching_dims": s_batching, "scatter_dims_to_operand_dims": to, "index_vector_dim": vector,
-    }  # fmt: skip
+    return (
+        numbers(shape, np.int32),
+        s,
+        numbers(u_shape, np.int32, 1),
+        {
+            "update_window_dims": window_dims,
+            "inserted_window_dims": tuple(inserted),
+            "input_batching_dims": tuple(batching),
+            "scatter_indices_batching_dims": s_batching,
+            "scatter_dims_to_operand_dims": to,
+            "index_vector_dim": vector,
+        },
+    )
 
 
 @settings(max_examples=200, deadline=None)
@@ -76,9 +97,10 @@ def cases(draw):
 def test_scatter_is_the_formula(case, what):
     x, s, u, attrs = case
     f, body = {
-        "add": (lambda a, b: a + b, body_of(add, i32)), "replace": (lambda a, b: b, REPLACE),
+        "add": (lambda a, b: a + b, body_of(add, i32)),
+        "replace": (lambda a, b: b, REPLACE),
         "subtract": (lambda a, b: a - b, body_of(subtract, i32)),
-    }[what]  # fmt: skip
+    }[what]
     got = run_op(scatter, x, s, u, update_computation=body, **attrs)
     np.testing.assert_array_equal(got, formula(f, x, s, u, **attrs))
 
@@ -94,7 +116,10 @@ def test_updates_of_one_place_round_each_time():
 
 
 def test_several_operands_and_captures():
-    body = region([TensorType(f32), TensorType(i32)] * 2 + [TensorType(f32)], lambda a, i, b, j, k: (add(a, multiply(b, k)), maximum(i, j)))
+    body = region(
+        [TensorType(f32), TensorType(i32)] * 2 + [TensorType(f32)],
+        lambda a, i, b, j, k: (add(a, multiply(b, k)), maximum(i, j)),
+    )
     x, y = numbers((4,)), np.arange(4, dtype=np.int32)
     s = np.array([3, 3, 9, 0], np.int64)
     u, v = numbers((4,), seed=1), np.full((4,), 7, np.int32)
@@ -109,51 +134,95 @@ def test_several_operands_and_captures():
 
 def test_windows_that_stick_out_lose_only_what_is_outside():
     x, s, u = np.zeros((5,), np.int32), np.array([3], np.int32), np.ones((4,), np.int32)
-    got = run_op(scatter, x, s, u, update_computation=body_of(add, i32), update_window_dims=(0,), scatter_dims_to_operand_dims=(0,), index_vector_dim=0)
+    got = run_op(
+        scatter,
+        x,
+        s,
+        u,
+        update_computation=body_of(add, i32),
+        update_window_dims=(0,),
+        scatter_dims_to_operand_dims=(0,),
+        index_vector_dim=0,
+    )
     np.testing.assert_array_equal(got, [0, 0, 0, 1, 1])
 
 
 X, S, U = TensorType(f32, (5, 3)), TensorType(i32, (4, 1)), TensorType(f32, (4, 3))
-GOOD = {"update_window_dims": (1,), "inserted_window_dims": (0,), "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1}
-B = {"update_window_dims": (1,), "input_batching_dims": (0,), "scatter_indices_batching_dims": (0,),
-     "scatter_dims_to_operand_dims": (1,), "index_vector_dim": 1}  # fmt: skip
+GOOD = {
+    "update_window_dims": (1,),
+    "inserted_window_dims": (0,),
+    "scatter_dims_to_operand_dims": (0,),
+    "index_vector_dim": 1,
+}
+B = {
+    "update_window_dims": (1,),
+    "input_batching_dims": (0,),
+    "scatter_indices_batching_dims": (0,),
+    "scatter_dims_to_operand_dims": (1,),
+    "index_vector_dim": 1,
+}
 SB, UB = TensorType(i32, (5, 1)), TensorType(f32, (5, 2))
 SUM = body_of(add, f32)
 TWO = region([TensorType(f32)] * 4, lambda a, b, c, d: (a, b))
 SQUARE = TensorType(f32, (5, 5))
 
 
-@pytest.mark.parametrize(("rule", "base", "types", "changes"), [
-    ("C1", GOOD, (X, TensorType(f32, (5, 4)), S, U, U), {"update_computation": TWO}),
-    ("C2", GOOD, (X, S, U), {"inserted_window_dims": ()}),
-    ("C3", GOOD, (X, X, S, U, TensorType(f32, (4, 2))), {"update_computation": TWO}),
-    ("C4", GOOD, (X, S, TensorType(f32, (4, 4))), {}),
-    ("C4", GOOD, (X, S, TensorType(f32, (3, 3))), {}),
-    ("C4", GOOD, (X, S, TensorType(f32, (4, 3, 1))), {}),
-    ("C5", GOOD, (X, S, U), {"update_computation": TWO}),
-    ("C6", GOOD, (X, S, TensorType(f64, (4, 3))), {}),
-    ("C7", {**GOOD, "inserted_window_dims": ()}, (X, S, TensorType(f32, (4, 5, 3))), {"update_window_dims": (2, 1)}),
-    ("C8", GOOD, (X, S, U), {"update_window_dims": (2,)}),
-    ("C9", GOOD, (X, S, TensorType(f32, (4,))), {"inserted_window_dims": (0, 0), "update_window_dims": ()}),
-    ("C10", GOOD, (X, S, TensorType(f32, (4,))), {"inserted_window_dims": (1, 0), "update_window_dims": ()}),
-    ("C11", GOOD, (X, S, U), {"inserted_window_dims": (2,)}),
-    ("C12", B, (SQUARE, TensorType(i32, (5, 5, 0)), TensorType(f32, (5, 5))),
-     {"update_window_dims": (), "input_batching_dims": (1, 0), "scatter_indices_batching_dims": (0, 1),
-      "scatter_dims_to_operand_dims": (), "index_vector_dim": 2}),
-    ("C13", B, (X, SB, UB), {"input_batching_dims": (2,)}),
-    ("C14", B, (SQUARE, TensorType(i32, (5, 0)), TensorType(f32, (5,))),
-     {"update_window_dims": (), "input_batching_dims": (0, 1), "scatter_indices_batching_dims": (0, 0),
-      "scatter_dims_to_operand_dims": ()}),
-    ("C15", B, (X, SB, UB), {"scatter_indices_batching_dims": (2,)}),
-    ("C16", B, (X, SB, UB), {"scatter_indices_batching_dims": (1,)}),
-    ("C17", B, (X, SB, UB), {"scatter_indices_batching_dims": ()}),
-    ("C18", B, (X, TensorType(i32, (4, 1)), TensorType(f32, (4, 2))), {}),
-    ("C19", GOOD, (X, S, U), {"scatter_dims_to_operand_dims": (0, 1)}),
-    ("C20", B, (X, SB, UB), {"scatter_dims_to_operand_dims": (0,)}),
-    ("C21", GOOD, (X, S, U), {"scatter_dims_to_operand_dims": (2,)}),
-    ("C22", GOOD, (X, S, U), {"index_vector_dim": 3}),
-    ("C23", GOOD, (X, S, U), {"update_computation": body_of(add, i32)}),
-    ("I2", GOOD, (X, TensorType(f32, (4, 1)), U), {}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rule", "base", "types", "changes"),
+    [
+        ("C1", GOOD, (X, TensorType(f32, (5, 4)), S, U, U), {"update_computation": TWO}),
+        ("C2", GOOD, (X, S, U), {"inserted_window_dims": ()}),
+        ("C3", GOOD, (X, X, S, U, TensorType(f32, (4, 2))), {"update_computation": TWO}),
+        ("C4", GOOD, (X, S, TensorType(f32, (4, 4))), {}),
+        ("C4", GOOD, (X, S, TensorType(f32, (3, 3))), {}),
+        ("C4", GOOD, (X, S, TensorType(f32, (4, 3, 1))), {}),
+        ("C5", GOOD, (X, S, U), {"update_computation": TWO}),
+        ("C6", GOOD, (X, S, TensorType(f64, (4, 3))), {}),
+        (
+            "C7",
+            {**GOOD, "inserted_window_dims": ()},
+            (X, S, TensorType(f32, (4, 5, 3))),
+            {"update_window_dims": (2, 1)},
+        ),
+        ("C8", GOOD, (X, S, U), {"update_window_dims": (2,)}),
+        ("C9", GOOD, (X, S, TensorType(f32, (4,))), {"inserted_window_dims": (0, 0), "update_window_dims": ()}),
+        ("C10", GOOD, (X, S, TensorType(f32, (4,))), {"inserted_window_dims": (1, 0), "update_window_dims": ()}),
+        ("C11", GOOD, (X, S, U), {"inserted_window_dims": (2,)}),
+        (
+            "C12",
+            B,
+            (SQUARE, TensorType(i32, (5, 5, 0)), TensorType(f32, (5, 5))),
+            {
+                "update_window_dims": (),
+                "input_batching_dims": (1, 0),
+                "scatter_indices_batching_dims": (0, 1),
+                "scatter_dims_to_operand_dims": (),
+                "index_vector_dim": 2,
+            },
+        ),
+        ("C13", B, (X, SB, UB), {"input_batching_dims": (2,)}),
+        (
+            "C14",
+            B,
+            (SQUARE, TensorType(i32, (5, 0)), TensorType(f32, (5,))),
+            {
+                "update_window_dims": (),
+                "input_batching_dims": (0, 1),
+                "scatter_indices_batching_dims": (0, 0),
+                "scatter_dims_to_operand_dims": (),
+            },
+        ),
+        ("C15", B, (X, SB, UB), {"scatter_indices_batching_dims": (2,)}),
+        ("C16", B, (X, SB, UB), {"scatter_indices_batching_dims": (1,)}),
+        ("C17", B, (X, SB, UB), {"scatter_indices_batching_dims": ()}),
+        ("C18", B, (X, TensorType(i32, (4, 1)), TensorType(f32, (4, 2))), {}),
+        ("C19", GOOD, (X, S, U), {"scatter_dims_to_operand_dims": (0, 1)}),
+        ("C20", B, (X, SB, UB), {"scatter_dims_to_operand_dims": (0,)}),
+        ("C21", GOOD, (X, S, U), {"scatter_dims_to_operand_dims": (2,)}),
+        ("C22", GOOD, (X, S, U), {"index_vector_dim": 3}),
+        ("C23", GOOD, (X, S, U), {"update_computation": body_of(add, i32)}),
+        ("I2", GOOD, (X, TensorType(f32, (4, 1)), U), {}),
+    ],
+)
 def test_scatter_constraints(rule, base, types, changes):
     refuses(rule, scatter, types, **{"update_computation": SUM, **base, **changes})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from op_runs import both_ways, numbers, op_with, refuses
 
 from hilo.ir.dtypes import COMPILED, bf16, f32, i1, i32
@@ -92,7 +93,9 @@ def test_transpose_constraints():
 @pytest.mark.parametrize("dimensions", [(), (0,), (1,), (1, 0)])
 def test_reverse(dimensions):
     x = numbers((3, 6), np.complex64)
-    np.testing.assert_array_equal(both_ways(reverse, x, dimensions=dimensions), np.flip(x, dimensions) if dimensions else x)
+    np.testing.assert_array_equal(
+        both_ways(reverse, x, dimensions=dimensions), np.flip(x, dimensions) if dimensions else x
+    )
 
 
 def test_reverse_constraints():
@@ -107,13 +110,16 @@ def test_symbolic_dims_are_compatible_with_any():
     assert op_with(broadcast_in_dim, x, broadcast_dimensions=(0, 1), type=TensorType(f32, (7, 3))).shape == (7, 3)
 
 
-@pytest.mark.parametrize(("a", "b", "groups"), [
-    ((4, 6), (2, 2, 1, 6), [([0], [0, 1]), ([1], [2, 3])]),
-    ((6,), (6,), [([0], [0])]),
-    ((2, 3), (3, 2), [([0, 1], [0, 1])]),
-    ((), (1,), [([], [0])]),
-    ((0, 3), (5, 0), [([0, 1], [0, 1])]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("a", "b", "groups"),
+    [
+        ((4, 6), (2, 2, 1, 6), [([0], [0, 1]), ([1], [2, 3])]),
+        ((6,), (6,), [([0], [0])]),
+        ((2, 3), (3, 2), [([0, 1], [0, 1])]),
+        ((), (1,), [([], [0])]),
+        ((0, 3), (5, 0), [([0, 1], [0, 1])]),
+    ],
+)
 def test_matching_groups(a, b, groups):
     assert matching_groups(a, b) == groups
 
@@ -126,4 +132,7 @@ def test_sharding_names_are_distinct_however_many():
 def test_sharding_rules_follow_axes():
     assert transpose.sharding(TensorType(f32, (2, 3)), out=TensorType(f32, (3, 2)), permutation=(1, 0)) == "ab->ba"
     assert reshape.sharding(TensorType(f32, (4, 6)), out=TensorType(f32, (2, 2, 6))) == "ab->cdb"
-    assert lookup("stablehlo.reverse").sharding(TensorType(f32, (4, 6)), out=TensorType(f32, (4, 6)), dimensions=(0,)) == "ab->cb"
+    assert (
+        lookup("stablehlo.reverse").sharding(TensorType(f32, (4, 6)), out=TensorType(f32, (4, 6)), dimensions=(0,))
+        == "ab->cb"
+    )

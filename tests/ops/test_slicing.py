@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from op_runs import both_ways, numbers, op_with, refuses
 
 from hilo.ir.dtypes import f32, f64, i8, i32, i64
@@ -35,9 +36,17 @@ def test_slice_constraints():
     refuses("C4", slice_, [X], start_indices=(0, 0), limit_indices=(1, 1), strides=(1, 0))
 
 
-STARTS = [(np.int32(1), np.int32(2)), (np.int32(-5), np.int32(99)), (np.int32(2**31 - 1), np.int32(-(2**31))),
-          (np.int64(2**63 - 1), np.int64(-(2**63))), (np.uint64(2**64 - 1), np.uint64(1)), (np.uint8(255), np.uint8(0)),
-          (np.int8(127), np.int8(-128)), (np.uint32(2**32 - 1), np.uint32(3)), (np.int16(1), np.int16(1))]  # fmt: skip
+STARTS = [
+    (np.int32(1), np.int32(2)),
+    (np.int32(-5), np.int32(99)),
+    (np.int32(2**31 - 1), np.int32(-(2**31))),
+    (np.int64(2**63 - 1), np.int64(-(2**63))),
+    (np.uint64(2**64 - 1), np.uint64(1)),
+    (np.uint8(255), np.uint8(0)),
+    (np.int8(127), np.int8(-128)),
+    (np.uint32(2**32 - 1), np.uint32(3)),
+    (np.int16(1), np.int16(1)),
+]
 
 
 def clamped(start, size: int, n: int) -> int:
@@ -87,7 +96,9 @@ def test_dynamic_update_slice_constraints():
     refuses("C6", dynamic_update_slice, [X, TensorType(f32, (5, 2)), I, I])
 
 
-@pytest.mark.parametrize(("sizes", "dimension"), [((2,), 0), ((2, 3, 1), 1), ((0, 2, 0, 5), 0), ((0, 0), 2), ((1,) * 9, 1)])
+@pytest.mark.parametrize(
+    ("sizes", "dimension"), [((2,), 0), ((2, 3, 1), 1), ((0, 2, 0, 5), 0), ((0, 0), 2), ((1,) * 9, 1)]
+)
 def test_concatenate(sizes, dimension):
     xs = [numbers([n if d == dimension else 3 for d in range(3)], np.complex64, k) for k, n in enumerate(sizes)]
     np.testing.assert_array_equal(both_ways(concatenate, *xs, dimension=dimension), np.concatenate(xs, dimension))

@@ -47,7 +47,11 @@ def test_equal_identical_close():
     assert compare.close(a, -b, 3).tolist() == [True, True, False, False]
     assert compare.close(np.array([np.inf]), np.array([np.finfo(float).max]), 3).tolist() == [False]
     assert compare.close(np.array([1.0]), np.array([1.5]), 0, 0.5).tolist() == [True]
-    assert compare.near(np.array([1.0, 1.0, np.inf]), np.array([1.0009, 1.0011, 1.0]), 1e-3).tolist() == [True, False, False]
+    assert compare.near(np.array([1.0, 1.0, np.inf]), np.array([1.0009, 1.0011, 1.0]), 1e-3).tolist() == [
+        True,
+        False,
+        False,
+    ]
 
 
 def test_complex_by_parts_and_integers_exactly():
@@ -62,11 +66,16 @@ def test_complex_by_parts_and_integers_exactly():
 def test_what_the_order_of_summation_may_change():
     t, x = TensorType(f32, (2, 3)), np.full((2, 3), -2, np.float32)
     dims = {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (1,)}
-    f = region([t], lambda v: (
-        transpose(dot_general(v, v, type=TensorType(f32, (2, 2)), **dims), permutation=(1, 0)),
-        add(v, v), reduce(v, _zero(), dimensions=(1,), body=body_of(add, f32)),
-        reduce(v, _zero(), dimensions=(1,), body=body_of(maximum, f32)),
-    ), "main")  # fmt: skip
+    f = region(
+        [t],
+        lambda v: (
+            transpose(dot_general(v, v, type=TensorType(f32, (2, 2)), **dims), permutation=(1, 0)),
+            add(v, v),
+            reduce(v, _zero(), dimensions=(1,), body=body_of(add, f32)),
+            reduce(v, _zero(), dimensions=(1,), body=body_of(maximum, f32)),
+        ),
+        "main",
+    )
     slack = summation_slack(Module({"main": f}), [x])
     np.testing.assert_allclose(slack[0], np.full((2, 2), 4 * 3 * 2**-23 * 12.0))
     assert slack[1] == 0.0
