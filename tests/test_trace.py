@@ -33,13 +33,17 @@ def test_states_and_rules_are_recorded() -> None:
     f = program()
     trace.start(f)
     g = run_passes(f, [("simplify", simplify), cse, cse, dce], trace=trace)
-    assert [s.label for s in trace.states] == ["input", "simplify", "cse", "cse#2", "dce"]
-    assert [s.changed for s in trace.states] == [True, True, False, False, False]
-    fired = trace.states[1].rules
+    outer = [s for s in trace.states if not s.depth]
+    inner = [s.label for s in trace.states if s.depth]
+    assert inner == ["rules", "hoist", "cse", "dce", "rules#2"]
+    assert [s.label for s in outer] == ["input", "simplify", "cse#2", "cse#3", "dce#2"]
+    assert [s.changed for s in outer] == [True, True, False, False, False]
+    assert trace.states[1].rules == outer[1].rules
+    fired = outer[1].rules
     assert any(name.startswith("negate(negate(x)) -> x (rules/algebra.py:") for name in fired)
     assert trace.after("cse#2") is g
     assert trace.after("input") is f
-    with pytest.raises(Error, match="no pass 'fuse' ran; there are: input, simplify"):
+    with pytest.raises(Error, match="no pass 'fuse' ran; there are: input, rules, hoist"):
         trace.after("fuse")
     assert "simplify" in trace.table()
 
@@ -55,6 +59,13 @@ def test_stop_names_a_pass_or_one_of_its_runs(stop: str, labels: list[str]) -> N
     assert trace.stopped == ("" if stop == "cse#9" else stop)
 
 
+def test_stop_and_skip_reach_the_steps_inside_of_a_pass() -> None:
+    trace = Trace(Options(stop="cse", skip=("hoist",)))
+    run_passes(program(), [("simplify", simplify), dce], trace.options, trace)
+    assert [s.label for s in trace.states] == ["rules", "cse", "simplify"]
+    assert trace.stopped == "cse"
+
+
 def test_skipped_passes_leave_the_program_alone() -> None:
     trace = Trace(Options(skip=("cse#1", "dce")))
     run_passes(program(), [cse, dce, cse], trace.options, trace)
@@ -65,8 +76,8 @@ def test_dump_writes_every_state_whole(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "dump"
     trace = Trace(Options(dump=str(folder)))
     trace.start(program())
-    run_passes(program(), [("simplify", simplify), cse], trace.options, trace)
-    assert sorted(p.name for p in folder.iterdir()) == ["000.input.mlir", "001.simplify.mlir", "002.cse.mlir"]
+    run_passes(program(), [("merge", cse), cse], trace.options, trace)
+    assert sorted(p.name for p in folder.iterdir()) == ["000.input.mlir", "001.merge.mlir", "002.cse.mlir"]
     assert "stablehlo.negate" in (folder / "000.input.mlir").read_text()
     assert "changed nothing" in (folder / "002.cse.mlir").read_text()
 

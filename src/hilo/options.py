@@ -89,8 +89,10 @@ class Options:
                 raise Error(f"{name} ({variable}) must be a number of 0 or more, not {value!r}")
         elif isinstance(_DEFAULTS[name], str) and not isinstance(value, str):
             raise Error(f"{name} ({variable}) must be text, not {value!r}")
-        if name in ("stop", "skip", "print"):
-            for one in (value,) if isinstance(value, str) else value:
+        if name == "stop":
+            _check_pass(self.stop, f"{name} ({variable})")
+        elif name in ("skip", "print"):
+            for one in self.skip if name == "skip" else self.print:
                 _check_pass(one, f"{name} ({variable})")
 
     def replace(self, **changes: Any) -> Options:

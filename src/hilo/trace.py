@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -27,7 +28,8 @@ Pass = Callable[[Function], Function]
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The program after one step. `number` counts runs of the same pass from 1; `rules` says which fired, how often."""
+    """The program after one step. `number` counts runs of the same pass from 1; `rules` says which fired, how often;
+    `depth` is 1 for a step that is part of another one (cse in simplify), which stands after it."""
 
     name: str
     number: int
@@ -35,6 +37,7 @@ class State:
     seconds: float
     changed: bool
     rules: dict[str, int] = field(default_factory=dict)
+    depth: int = 0
 
     @property
     def label(self) -> str:
@@ -52,6 +55,7 @@ class Trace:
         self.stopped = ""
         self._runs: dict[str, int] = {}
         self._stream = stream
+        self._depth = 0
 
     def start(self, program: Any, name: str = "input") -> None:
         """Record the program as it came."""
@@ -62,11 +66,17 @@ class Trace:
         number = self._count(name)
         if self.stopped or _names(self.options.skip, name, number):
             return program
-        with self.rules_fired() as fired:
-            begin = perf_counter()
-            result = function(program)
-            seconds = perf_counter() - begin
-        self._add(State(name, number, result, seconds, result is not program, fired))
+        token = _ACTIVE.set(self)
+        self._depth += 1
+        try:
+            with self.rules_fired() as fired:
+                begin = perf_counter()
+                result = function(program)
+                seconds = perf_counter() - begin
+        finally:
+            self._depth -= 1
+            _ACTIVE.reset(token)
+        self._add(State(name, number, result, seconds, result is not program, fired, self._depth))
         return result
 
     @contextmanager
@@ -94,8 +104,8 @@ class Trace:
             fired = (
                 f"{sum(s.rules.values())} ({len(s.rules)} different)" if s.rules else "" if s.changed else "no change"
             )
-            lines.append(f"{s.label:<24}{s.seconds * 1e3:>10.2f}{ops:>10}  {fired}".rstrip())
-        lines.append(f"{'total':<24}{sum(s.seconds for s in self.states) * 1e3:>10.2f}")
+            lines.append(f"{'  ' * s.depth + s.label:<24}{s.seconds * 1e3:>10.2f}{ops:>10}  {fired}".rstrip())
+        lines.append(f"{'total':<24}{sum(s.seconds for s in self.states if not s.depth) * 1e3:>10.2f}")
         return "\n".join(lines)
 
     def finish(self) -> None:
@@ -115,6 +125,10 @@ class Trace:
             yield found
         finally:
             FIRED.reset(token)
+            outer = FIRED.get()
+            if outer is not None:
+                for rule, n in counts.items():
+                    outer[rule] = outer.get(rule, 0) + n
             found.update({repr(rule): n for rule, n in sorted(counts.items(), key=lambda pair: -pair[1])})
 
     def _count(self, name: str) -> int:
@@ -140,6 +154,15 @@ class Trace:
         name = f"{index:03}.{re.sub(r'[^A-Za-z0-9_.#-]', '_', s.label)}.{suffix}"
         text = program_text(s.program) if s.changed else f"// {s.label} changed nothing\n"
         write_whole(Path(self.options.dump) / name, text)
+
+
+_ACTIVE: ContextVar[Trace | None] = ContextVar("active trace", default=None)
+
+
+def substep(name: str, function: Callable[[T], T], program: T) -> T:
+    """Run a pass that is part of another one: a step of the trace that runs the other, if there is one."""
+    trace = _ACTIVE.get()
+    return function(program) if trace is None else trace.step(name, function, program)
 
 
 def run_passes(

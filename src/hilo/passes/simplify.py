@@ -12,6 +12,7 @@ from hilo.passes.cse import cse
 from hilo.passes.dce import dce
 from hilo.passes.hoist import hoist
 from hilo.rewrite import RuleSet, rewrite
+from hilo.trace import substep
 
 #: One round does nearly everything; further rounds see what cse and dce made equal or used once. A stop, never a need.
 _ROUNDS: Final = 12
@@ -21,12 +22,13 @@ def simplify(f: Function, options: Options = DEFAULT) -> Function:
     """`f` and its regions with all rules applied (those that change values as `options.fast_math` allows), without
     duplicates and dead ops; `f` itself if there was nothing to do. The bits of the results do not change otherwise."""
     rules = rules_for(options.fast_math, options.fold_elements)
-    for _ in range(_ROUNDS):
+    for turn in range(_ROUNDS):
         before = f
-        f = rewrite(f, rules)
-        if f is before and _ > 0:
+        f = substep("rules", lambda f: rewrite(f, rules), f)
+        if f is before and turn > 0:
             break
-        f = dce(cse(hoist(f)))
+        for name, step in (("hoist", hoist), ("cse", cse), ("dce", dce)):
+            f = substep(name, step, f)
         if f is before:
             break
     return f
