@@ -2,15 +2,16 @@
 
     python tools/fit_math.py > src/hilo/loop/math/tables.py
 
-Each table is the polynomial of least greatest weighted error on an interval (the exchange algorithm of Remez, on a dense
-grid, in multiple precision). Coefficients for f32 are rounded one after the other, the lowest power first, and the rest is
-fitted again each time. The error printed beside a table is that of the rounded coefficients.
+Each table is the polynomial of least greatest weighted error on an interval (the exchange algorithm of Remez, on a
+dense grid, in multiple precision). Coefficients for f32 are rounded one after the other, the lowest power first, and
+the rest is fitted again each time. The error printed beside a table is that of the rounded coefficients.
 """
 
 from __future__ import annotations
 
 import struct
 import sys
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -88,7 +89,7 @@ def worst(c: list[Any], values: list[Any], weights: list[Any], xs: list[Any]) ->
 
 
 def round_in_turn(values: list[Any], weights: list[Any], xs: list[Any], degree: int) -> list[Any]:
-    """Round the lowest coefficient, fit the others again (least squares on the Chebyshev grid is near the best), and so on."""
+    """Round the lowest coefficient, fit the others again (least squares on the grid), and so on."""
     rounded: list[Any] = []
     for low in range(degree + 1):
         n = degree - low + 1
@@ -105,14 +106,28 @@ def round_in_turn(values: list[Any], weights: list[Any], xs: list[Any], degree: 
 
 
 OUT = sys.stdout
+HEADER = '''"""Polynomials and constants of loop.math. Made by tools/fit_math.py: change that, not this file.
+
+The key is the type of the arithmetic; `f32_in_f64` serves f32 results computed in f64. Lowest power first. The errors
+are those of the approximation; rounding comes on top.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+'''
+
+
+def packed(numbers: list[Any], indent: int) -> str:
+    text = " ".join(f"{float(k)!r}," for k in numbers)
+    return textwrap.fill(text, 118, initial_indent=" " * indent, subsequent_indent=" " * indent)
 
 
 def table(name: str, comment: str, **fits: tuple[list[Any], float]) -> None:
     print(f"{name}: Final = {{  # {comment}", file=OUT)
     for key, (c, err) in fits.items():
         print(f'    "{key}": (  # error 2^{err:.1f}', file=OUT)
-        for k in c:
-            print(f"        {float(k)!r},", file=OUT)
+        print(packed(c, 8), file=OUT)
         print("    ),", file=OUT)
     print("}", file=OUT)
 
@@ -145,16 +160,15 @@ def in_z(f: Fn) -> Fn:
 
 
 def main() -> None:
-    print('"""Polynomials and constants of loop.math. Made by tools/fit_math.py: change that, not this file.\n', file=OUT)
-    print("The key is the type of the arithmetic; `f32_in_f64` serves f32 results computed in f64. Lowest power first.", file=OUT)
-    print('"""\n\nfrom __future__ import annotations\n\nfrom typing import Final\n', file=OUT)
+    print(HEADER, file=OUT)
     constants("LN2", mp.log(2), 3, "parts of log(2)")
     constants("PI_2", mp.pi / 2, 3, "parts of pi/2")
     constants("LOG2E", 1 / mp.log(2), 2, "log2(e)")
     mp.dps = 400
     digits = int(mp.floor(2 / mp.pi * mpf(2) ** (48 * 26)))
     pieces = [(digits >> (48 * (25 - k))) & ((1 << 48) - 1) for k in range(26)]
-    print(f"# 2/pi = sum of TWO_OVER_PI[k] 2^(-48 (k + 1))\nTWO_OVER_PI: Final = {tuple(map(float, pieces))}", file=OUT)
+    print("TWO_OVER_PI: Final = (  # 2/pi is the sum of TWO_OVER_PI[k] 2^(-48 (k + 1))", file=OUT)
+    print(packed(pieces, 4) + "\n)", file=OUT)
     mp.dps = 50
     h = mp.log(2) / 2 * mpf("1.001")
     wexp: Fn = lambda r: r**2 / mp.exp(r)
@@ -186,7 +200,7 @@ def main() -> None:
           f32_in_f64=fit(cos_rest, wcos, 0, q, 3, "f64"))  # fmt: skip
     t = mpf("0.6251") ** 2
     table("TANH", "(tanh(x) - x) / x^3 in x^2, |x| <= 5/8; error relative to tanh",
-          f32=fit(in_z(lambda x: (mp.tanh(x) - x) / x**3), in_z(lambda x: x**3 / mp.tanh(x)), 0, t, 4, "f32"))  # fmt: skip
+          f32=fit(in_z(lambda x: (mp.tanh(x) - x) / x**3), in_z(lambda x: x**3 / mp.tanh(x)), 0, t, 4, "f32"))
     erf_rest = in_z(lambda x: (mp.erf(x) - x) / x)
     werf = in_z(lambda x: x / mp.erf(x))
     table("ERF", "(erf(x) - x) / x in x^2, |x| <= 1; error relative to erf",
@@ -196,17 +210,19 @@ def main() -> None:
           f32=fit(log2_erfc, lambda x: mp.erfc(x), mpf("0.999"), 4, 7, "f32"))  # fmt: skip
     # erfcx(x) = exp(x^2) erfc(x) as a polynomial in t = (x - 4) / (x + 4), with x = 4 (1 + t) / (1 - t)
     erfcx: Fn = lambda t: mp.exp((4 * (1 + t) / (1 - t)) ** 2) * mp.erfc(4 * (1 + t) / (1 - t))
+    scaled: Fn = lambda t: erfcx(t) * (1 + 8 * (1 + t) / (1 - t))
     te = (mpf("27.5") - 4) / (mpf("27.5") + 4)
-    table("ERFCX", "exp(x^2) erfc(x) (1 + 2 x) in (x - 4) / (x + 4), 1/2 <= x <= 27.5; relative error",
-          f64=fit(lambda t: erfcx(t) * (1 + 8 * (1 + t) / (1 - t)), lambda t: 1 / erfcx(t) / (1 + 8 * (1 + t) / (1 - t)),
-                  mpf("-0.78"), te, 21, "f64"))  # fmt: skip
+    table("ERFCX", "exp(x^2) erfc(x) (1 + 2 x) in (x - 4) / (x + 4), 1 <= x <= 27.5; relative error",
+          f64=fit(scaled, lambda t: 1 / scaled(t),
+                  mpf("-0.6001"), te, 20, "f64"))  # fmt: skip
     at = in_z(lambda x: (mp.atan(x) - x) / x**3)
     wat = in_z(lambda x: x**3 / mp.atan(x))
     table("ATAN", "(atan(x) - x) / x^3 in x^2, |x| <= 1; error relative to atan",
-          f64=fit(at, wat, 0, mpf("1.0001"), 19, "f64"), f32_in_f64=fit(at, wat, 0, mpf("1.0001"), 9, "f64"))  # fmt: skip
+          f64=fit(at, wat, 0, mpf("1.0001"), 19, "f64"), f32_in_f64=fit(at, wat, 0, mpf("1.0001"), 9, "f64"))
     ss = (mp.sqrt(2) - 1) / (mp.sqrt(2) + 1)
-    table("ATANH_LOG", "(atanh(s) / s - 1 - s^2/3) / s^4 in s^2, for 1 + f = (1 + s) / (1 - s); error relative to atanh",
-          f64=fit(in_z(lambda x: (mp.atanh(x) / x - 1 - x**2 / 3) / x**4), in_z(lambda x: x**5 / mp.atanh(x)), 0, (ss * mpf("1.001")) ** 2, 7, "f64"))  # fmt: skip
+    atanh_log = in_z(lambda x: (mp.atanh(x) / x - 1 - x**2 / 3) / x**4)
+    table("ATANH_LOG", "(atanh(s) / s - 1 - s^2/3) / s^4 in s^2, s = f / (2 + f); error relative to atanh",
+          f64=fit(atanh_log, in_z(lambda x: x**5 / mp.atanh(x)), 0, (ss * mpf("1.001")) ** 2, 7, "f64"))  # fmt: skip
     odd: list[tuple[str, Fn, Any, int, int]] = [
         ("ASIN", mp.asin, mpf("0.5001"), 11, 4), ("ASINH", mp.asinh, mpf("0.5001"), 11, 4),
         ("ATANH", mp.atanh, mpf("0.5001"), 13, 6), ("SINH", mp.sinh, mpf("1.0001"), 6, 3),
@@ -220,27 +236,31 @@ def main() -> None:
         x = mp.sqrt(-mp.expm1(-w))
         return mp.erfinv(x) / x if w > 0 else mp.sqrt(mp.pi) / 2
 
-    center: Fn = lambda v: inv(v + mpf("3.125"))
-    lo, hi = mpf("-3.125"), mpf("3.13")
-    table("ERF_INV_CENTER", "erf_inv(x) / x in w - 3.125, w = -log(1 - x^2), w <= 6.25; relative error",
-          f32=fit(center, lambda v: 1 / center(v), lo, hi, 9, "f32", 200),
-          f64=fit(center, lambda v: 1 / center(v), lo, hi, 22, "f64", 300))  # fmt: skip
-    ends = [("TAIL", "3.25", "2.499", "4.001", 17, 8), ("END", "5", "3.999", "6.07", 17, 0)]
+    g0 = mp.sqrt(mp.pi) / 2
+    center: Fn = lambda v: (inv(v + mpf("3.125")) - g0) / (v + mpf("3.125"))
+    wcenter: Fn = lambda v: (v + mpf("3.125")) / inv(v + mpf("3.125"))
+    lo, hi = mpf("-3.1249"), mpf("3.13")
+    table("ERF_INV_CENTER", "(erf_inv(x) / x - sqrt(pi)/2) / w in w - 3.125, w = -log(1 - x^2) <= 6.25; error of erf_inv",
+          f32=fit(center, wcenter, lo, hi, 9, "f32", 200),
+          f64=fit(center, wcenter, lo, hi, 23, "f64", 300))  # fmt: skip
+    ends = [("TAIL", "3.25", "2.499", "4.001", 19, 9), ("END", "5", "3.999", "6.07", 19, 0)]
     for name, mid, first, last, d64, d32 in ends:
         g = lambda v, mid=mid: inv((v + mpf(mid)) ** 2)
         w = lambda v, g=g: 1 / g(v)
-        fits = {"f64": fit(g, w, mpf(first) - mpf(mid), mpf(last) - mpf(mid), d64, "f64", 200)}
+        fits = {"f64": fit(g, w, mpf(first) - mpf(mid), mpf(last) - mpf(mid), d64, "f64", 300)}
         if d32:
             fits["f32"] = fit(g, w, mpf(first) - mpf(mid), mpf(last) - mpf(mid), d32, "f32", 200)
-        table(f"ERF_INV_{name}", f"the same in sqrt(w) - {mid}, {first} <= sqrt(w) <= {last}", **fits)
+        table(f"ERF_INV_{name}", f"erf_inv(x) / x in sqrt(w) - {mid}, {first} <= sqrt(w) <= {last}", **fits)
 
     def lg(v: Any) -> Any:  # at x = 2 + v
         return mp.loggamma(2 + v) / (v * (1 + v)) if v else 1 - mp.euler
 
     table("LGAMMA", "lgamma(x) / ((x - 1) (x - 2)) in x - 2, |x - 2| <= 1/2; relative error",
           f64=fit(lg, lambda v: 1 / lg(v), mpf("-0.5001"), mpf("0.5001"), 18, "f64"))  # fmt: skip
-    stirling: Fn = lambda z: mp.sqrt(1 / z) * (
-        mp.loggamma(mp.sqrt(1 / z)) - (mp.sqrt(1 / z) - 0.5) * mp.log(mp.sqrt(1 / z)) + mp.sqrt(1 / z) - mp.log(2 * mp.pi) / 2)  # fmt: skip
+    def stirling(z: Any) -> Any:
+        x = mp.sqrt(1 / z)
+        return x * (mp.loggamma(x) - (x - 0.5) * mp.log(x) + x - mp.log(2 * mp.pi) / 2)
+
     table("STIRLING", "x (lgamma(x) - Stirling's formula) in x^-2, x >= 8.5; error of the term at 8.5",
           f64=fit(stirling, lambda z: mp.sqrt(z), mpf("1e-12"), 1 / mpf("8.49") ** 2, 6, "f64"))  # fmt: skip
     root = mp.findroot(mp.digamma, mpf("1.4616321449683623"))

@@ -1,9 +1,9 @@
-"""Runs loop IR with numpy: the definition of what a `Func` means, and the oracle of the backends' tests. Imports loop, errors.
+"""Runs loop IR with numpy: the definition of what a `Func` means, and the oracle of tests. Imports loop, errors.
 
 A scalar is a numpy array of shape (), a vector one of shape (lanes,); lanes may be any number, so that one run of a
-function written for vectors checks a hundred thousand values. Pointers are addresses, as on the machine (so that tables of
-pointers in memory work), but memory is touched only through the numpy arrays that were handed in or allocated: an access
-outside of them is an `Error`, and so is what traps natively (integer division by zero).
+function written for vectors checks a hundred thousand values. Pointers are addresses, as on the machine (so that tables
+of pointers in memory work), but memory is touched only through the numpy arrays that were handed in or allocated: an
+access outside of them is an `Error`, and so is what traps natively (integer division by zero).
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ _NP = {"i1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": n
 Env = dict[Node, Any]
 
 
-def run(func: Func, *args: Any, funcs: Iterable[Func] = (), externals: dict[str, Callable[..., Any]] | None = None) -> Any:
+def run(
+    func: Func, *args: Any, funcs: Iterable[Func] = (), externals: dict[str, Callable[..., Any]] | None = None
+) -> Any:
     """Call `func` and give what it returns (None for void).
 
     An argument for a `ptr` parameter is a C-contiguous array (its data), a list of such arrays (a table of pointers to
     them) or an address; for other parameters a number, or an array of `lanes` values. `funcs` are functions it may
-    call, `externals` Python functions by symbol. Raises `Error` for accesses out of bounds and for integer division by zero.
+    call, `externals` Python functions by symbol. Raises `Error` for accesses out of bounds and division by zero.
     """
     with np.errstate(all="ignore"):
         return _Machine([func, *funcs], externals or {}).call_with(func, args)
@@ -85,7 +87,7 @@ def _two_product(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def _fma64(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Boldo and Melquiond: exact product and sums, the low parts added to odd. Near the ends of the range: fractions."""
+    """Boldo and Melquiond: exact product and sums, the low parts added to odd; near the ends of the range fractions."""
     a, b, c = np.broadcast_arrays(a, b, c)
     uh, ul = _two_product(a, b)
     th, tl = _two_sum(c, ul)
@@ -120,7 +122,8 @@ def _u(x: Any) -> Any:
 
 def _divide(x: Any, y: Any, quotient: bool) -> Any:
     """C's division: truncated. INT_MIN / -1 traps natively, so it is refused here like a zero divisor."""
-    if np.any(y == 0) or (np.issubdtype(y.dtype, np.signedinteger) and np.any((y == -1) & (x == np.iinfo(x.dtype).min))):
+    signed = np.issubdtype(y.dtype, np.signedinteger)
+    if np.any(y == 0) or (signed and np.any((y == -1) & (x == np.iinfo(x.dtype).min))):
         raise Error("integer division by zero or overflow in loop IR")
     r = np.fmod(x, y)
     return (x - r) // y if quotient else r
@@ -163,7 +166,8 @@ _UNARY: dict[str, Callable[[Any], Any]] = {
     "bswap": lambda x: x.byteswap(),
 }  # fmt: skip
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "eq": np.equal, "ne": np.not_equal, "slt": np.less, "sle": np.less_equal, "sgt": np.greater, "sge": np.greater_equal,
+    "eq": np.equal, "ne": np.not_equal, "slt": np.less, "sle": np.less_equal, "sgt": np.greater,
+    "sge": np.greater_equal,
     "ult": lambda x, y: _u(x) < _u(y), "ule": lambda x, y: _u(x) <= _u(y), "ugt": lambda x, y: _u(x) > _u(y),
     "uge": lambda x, y: _u(x) >= _u(y), "oeq": np.equal, "une": np.not_equal, "olt": np.less, "ole": np.less_equal,
     "ogt": np.greater, "oge": np.greater_equal, "uno": lambda x, y: np.isnan(x) | np.isnan(y),

@@ -1,4 +1,4 @@
-"""The complex functions: c64 in f64 and rounded once, c128 in f64 with care for overflow and cancellation. Imports loop.
+"""The complex functions, in f64 with care for overflow and cancellation; c64 is rounded once. Imports loop.
 
 Zeros, infinities and NaN follow C's Annex G. The inverse functions are Kahan's ("Branch cuts for complex elementary
 functions"): branch cuts follow the sign of a zero part.
@@ -48,6 +48,11 @@ def _const(b: Builder, value: float, like: Node) -> Node:
 
 def _finite(b: Builder, x: Node) -> Node:
     return b.cmp("olt", b.fabs(x), inf)
+
+
+def _endless(b: Builder, z: Parts) -> Node:
+    """Whether a part is infinite."""
+    return b.or_(b.cmp("oeq", b.fabs(z[0]), inf), b.cmp("oeq", b.fabs(z[1]), inf))
 
 
 def _divide(b: Builder, x: Parts, y: Parts) -> Parts:
@@ -101,7 +106,7 @@ def expm1(b: Builder, z: Parts) -> Parts:
 
 @on_parts
 def logistic(b: Builder, z: Parts) -> Parts:
-    """1 / (1 + exp(-z)), with 1 + exp(-z) = -expm1(-x) + 2 exp(-x) cos(y/2)^2 - i exp(-x) sin(y) near the pole at pi i."""
+    """1 / (1 + exp(-z)); near the pole at pi i, 1 + exp(-x) cos(y) = 2 exp(-x) cos(y/2)^2 - expm1(-x)."""
     x, y = z
     minus = b.fneg(x)
     re, im = _exp_parts(b, (minus, b.fneg(y)))
@@ -134,9 +139,8 @@ def _log_abs(b: Builder, x: Node, y: Node) -> Node:
     near = b.and_(b.cmp("ogt", excess, -0.5), b.cmp("olt", excess, 2.0))
     near = b.and_(near, b.cmp("ogt", large, 0.5))
     out = b.select(near, b.fmul(logs.log1p(b, excess), 0.5), away)
-    endless = b.or_(b.cmp("oeq", ax, inf), b.cmp("oeq", ay, inf))
     out = b.select(b.cmp("uno", x, y), _const(b, nan, x), out)
-    return b.select(endless, _const(b, inf, x), out)
+    return b.select(_endless(b, (x, y)), _const(b, inf, x), out)
 
 
 def _log_parts(b: Builder, z: Parts) -> Parts:
@@ -210,7 +214,7 @@ def cbrt(b: Builder, z: Parts) -> Parts:
     """The principal root: the argument is divided by three."""
     x, y = z
     (sx, sy), scale = scaled_to_one(b, x, y, even=False)
-    size = b.fmul(roots.cbrt(b, hypot(b, sx, sy)), scale)
+    size = b.select(_endless(b, z), _const(b, inf, x), b.fmul(roots.cbrt(b, hypot(b, sx, sy)), scale))
     s, c = trig.sin_cos(b, b.fdiv(inverse.atan2(b, y, x), 3.0))
     zero = b.and_(b.cmp("oeq", x, 0.0), b.cmp("oeq", y, 0.0))
     return b.select(zero, x, b.fmul(size, c)), b.select(zero, y, b.fmul(size, s))
@@ -310,19 +314,22 @@ def _roots_around_one(b: Builder, z: Parts) -> tuple[Parts, Parts]:
 def _asin_parts(b: Builder, z: Parts) -> Parts:
     (p, q), (r, s) = _roots_around_one(b, z)
     re = inverse.atan2(b, z[0], b.fsub(b.fmul(p, r), b.fmul(q, s)))
+    re = b.select(_endless(b, z), inverse.atan2(b, z[0], b.fabs(z[1])), re)
+    re = b.select(b.cmp("oeq", z[0], 0.0), z[0], re)
     return re, _imaginary(b, z, inverse.asinh(b, b.fsub(b.fmul(p, s), b.fmul(q, r))))
 
 
 def _acos_parts(b: Builder, z: Parts) -> Parts:
     (p, q), (r, s) = _roots_around_one(b, z)
     half = inverse.atan2(b, p, r)
-    return b.fadd(half, half), b.fneg(_imaginary(b, z, inverse.asinh(b, b.fsub(b.fmul(p, s), b.fmul(q, r)))))
+    re = b.select(_endless(b, z), inverse.atan2(b, b.fabs(z[1]), z[0]), b.fadd(half, half))
+    re = b.select(b.cmp("oeq", z[0], 0.0), _const(b, pi / 2, re), re)
+    return re, b.fneg(_imaginary(b, z, inverse.asinh(b, b.fsub(b.fmul(p, s), b.fmul(q, r)))))
 
 
 def _imaginary(b: Builder, z: Parts, im: Node) -> Node:
     """The imaginary part has the sign of z's; it is infinite with either part of z."""
-    endless = b.or_(b.cmp("oeq", b.fabs(z[0]), inf), b.cmp("oeq", b.fabs(z[1]), inf))
-    return b.copysign(b.select(endless, _const(b, inf, im), im), z[1])
+    return b.copysign(b.select(_endless(b, z), _const(b, inf, im), im), z[1])
 
 
 def _acosh_parts(b: Builder, z: Parts) -> Parts:
@@ -348,6 +355,7 @@ def _atanh_parts(b: Builder, z: Parts) -> Parts:
     re = b.select(far, distant, re)
     im = b.select(far, _const(b, pi / 2, x), im)
     im = b.select(b.cmp("uno", y, y), y, im)
+    re = b.select(b.cmp("oeq", x, 0.0), x, re)
     return b.copysign(re, x), b.copysign(im, y)
 
 

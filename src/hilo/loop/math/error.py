@@ -4,15 +4,18 @@ Up to 1, erf is an odd polynomial. Beyond, in f32, it is 1 - 2^q(|x|), where q i
 there counts only by erfc(1) = 0.16. In f64 and for erfc: erfc(x) = exp(-x^2) g(t) / (1 + 2 x), where g is a polynomial
 in t = (x - 4) / (x + 4), and x^2 is carried in two parts.
 
-erf_inv(x) = x g(w) with w = -log(1 - x^2): g is a polynomial in w up to 6.25 and in sqrt(w) beyond (the form of Giles,
-"Approximating the erfinv function"; the ranges and coefficients are our own). 1 - x^2 is one fused operation.
+erf_inv(x) = x g(w) with w = -log(1 - x^2): g is sqrt(pi) / 2 + w H(w) with a polynomial H up to w = 6.25, and a
+polynomial in sqrt(w) beyond (after Giles, "Approximating the erfinv function"; forms and coefficients are our own).
+1 - x^2 is one fused operation.
 """
 
 from __future__ import annotations
 
+from math import pi, sqrt
+
 from hilo.loop.builder import Builder
-from hilo.loop.math.exps import exp, power_of_two
-from hilo.loop.math.floats import clamp, fmt, inf, nan, poly, poly_between, two_product
+from hilo.loop.math.exps import exp_in_two, power_of_two
+from hilo.loop.math.floats import clamp, fmt, inf, nan, poly, poly_between, two_product, two_sum
 from hilo.loop.math.logs import exponent, log_sum, to_float
 from hilo.loop.math.tables import ERF, ERF_INV_CENTER, ERF_INV_END, ERF_INV_TAIL, ERFCX, EXP2, LOG2_ERFC
 from hilo.loop.nodes import Node
@@ -40,19 +43,30 @@ def erf(b: Builder, x: Node) -> Node:
 def erfc(b: Builder, x: Node) -> Node:
     if x.type.scalar == "f32":
         return b.convert("fptrunc", erfc(b, b.convert("fpext", x, "f64")), "f32")
-    one = b.const(1.0, x.type)
-    tail = _tail(b, clamp(b, b.fabs(x), 0.5, 27.5))  # erfc(27.3) rounds to 0
+    one, a = b.const(1.0, x.type), b.fabs(x)
+    near = b.fma(b.fneg(x), poly(b, b.fmul(x, x), ERF["f64"]), b.fsub(one, x))
+    tail = _tail(b, clamp(b, a, 1.0, 27.5))  # erfc(27.3) rounds to 0
     tail = b.select(b.cmp("olt", x, 0.0), b.fsub(b.const(2.0, x.type), tail), tail)
-    return b.select(b.cmp("olt", b.fabs(x), 0.5), b.fsub(one, _small(b, x)), tail)
+    return b.select(b.cmp("olt", a, 1.0), near, tail)
 
 
 def _tail(b: Builder, x: Node) -> Node:
-    """erfc(x) for f64 x from 1/2 to 27.5."""
+    """erfc(x) for f64 x from 1 to 27.5."""
     square, lost = two_product(b, x, x)
-    e = exp(b, b.fneg(square), b.fneg(lost), upper=False)
+    high, low, scaled = exp_in_two(b, b.fneg(square), b.fneg(lost))
     t = b.fdiv(b.fsub(x, 4.0), b.fadd(x, 4.0))
-    g = b.fdiv(poly(b, t, ERFCX["f64"]), b.fma(x, 2.0, 1.0))
-    return b.fmul(e, g)
+    slope = poly(b, t, ERFCX["f64"][1:])
+    p = b.fma(t, slope, ERFCX["f64"][0])
+    p_low = b.fma(t, slope, b.fsub(b.const(ERFCX["f64"][0], x.type), p))
+    twice = b.fadd(x, x)
+    d, d_low = two_sum(b, twice, b.const(1.0, x.type), ordered=True)
+    # (high + low) (p + p_low) / (d + d_low), one rounding's worth of error
+    n, n_low = two_product(b, high, p)
+    n_low = b.fma(high, p_low, b.fma(low, p, n_low))
+    inverse = b.fdiv(b.const(1.0, x.type), d)
+    q = b.fmul(n, inverse)
+    rest = b.fma(b.fneg(q), d_low, b.fadd(b.fma(b.fneg(q), d, n), n_low))
+    return scaled(b.fma(rest, inverse, q))
 
 
 def erf_inv(b: Builder, x: Node) -> Node:
@@ -65,16 +79,24 @@ def erf_inv(b: Builder, x: Node) -> Node:
     f = b.select(b.cmp("eq", e, 0), b.fneg(b.fmul(x, x)), f)  # no digit of a small x is lost
     w = b.fneg(log_sum(b, to_float(b, e), f, s))
     center = b.cmp("olt", w, 6.25)
-    root = b.sqrt(w)
+    v = b.sqrt(w)
     if s == "f32":
-        v = b.select(center, b.fsub(w, 3.125), b.fsub(root, 3.25))
-        g = poly_between(b, center, v, ERF_INV_CENTER[s], ERF_INV_TAIL[s])
+        v = b.fsub(v, 3.25)
+        tail = ERF_INV_TAIL[s]
+        first, rest = b.const(tail[0], x.type), tail[1:]
+        slope = poly_between(b, center, b.select(center, b.fsub(w, 3.125), v), ERF_INV_CENTER[s], rest)
     else:
-        end = b.cmp("ogt", root, 4.0)
-        v = b.select(center, b.fsub(w, 3.125), b.fsub(root, b.select(end, b.const(5.0, x.type), b.const(3.25, x.type))))
-        g = poly(b, v, ERF_INV_CENTER[s])
-        g = b.select(center, g, poly_between(b, end, v, ERF_INV_END[s], ERF_INV_TAIL[s]))
-    y = b.fmul(x, g)
+        end = b.cmp("ogt", v, 4.0)
+        v = b.fsub(v, b.select(end, b.const(5.0, x.type), b.const(3.25, x.type)))
+        first = b.select(end, b.const(ERF_INV_END[s][0], x.type), b.const(ERF_INV_TAIL[s][0], x.type))
+        slope = poly(b, b.fsub(w, 3.125), ERF_INV_CENTER[s])
+        slope = b.select(center, slope, poly_between(b, end, v, ERF_INV_END[s][1:], ERF_INV_TAIL[s][1:]))
+    first, v = b.select(center, b.const(sqrt(pi) / 2, x.type), first), b.select(center, w, v)
+    g = b.fma(v, slope, first)
+    g_low = b.fma(v, slope, b.fsub(first, g))
+    y, low = two_product(b, x, g)
+    y = b.fadd(y, b.fma(x, g_low, low))
+    y = b.select(b.cmp("olt", b.fabs(x), 1e-30), b.fmul(x, g), y)  # where the error of a product is no number
     a = b.fabs(x)
     y = b.select(b.cmp("oeq", a, 1.0), b.copysign(b.const(inf, x.type), x), y)
     return b.select(b.cmp("ole", a, 1.0), y, b.const(nan, x.type))

@@ -1,17 +1,19 @@
 """exp, expm1, logistic and tanh. Imports loop.
 
-exp(x) = 2^n exp(r) with n = rint(x / log 2): r is x - n log 2 in two fused steps (the first is exact), exp(r) a polynomial
-(tables.EXP: error under 2^-28 in f32, 2^-56 in f64). Adding the shifter 1.5 * 2^digits + bias rounds x / log 2 and leaves
-n + bias in the low bits, from where one shift makes 2^n. So that n = 128 (1024) has a place, 2^(n-1) is made and the
-polynomial is doubled; where the result is subnormal, n is raised by a constant that a last multiplication takes back.
+exp(x) = 2^n exp(r) with n = rint(x / log 2): r is x - n log 2 in two fused steps (the first is exact), exp(r) a
+polynomial (tables.EXP: error under 2^-28 in f32, 2^-56 in f64). Adding the shifter 1.5 * 2^digits + bias rounds
+x / log 2 and leaves n + bias in the low bits, from where one shift makes 2^n. So that n = 128 (1024) has a place,
+2^(n-1) is made and the polynomial is doubled; where the result is subnormal, n is raised by a constant that a last
+multiplication takes back.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from hilo.loop.builder import Builder
-from hilo.loop.math.floats import clamp, fmt, poly
+from hilo.loop.math.floats import clamp, fmt, poly, two_sum
 from hilo.loop.math.tables import EXP, EXP2, EXPM1, LN2, LOG2E, TANH
 from hilo.loop.nodes import Node
 
@@ -27,7 +29,7 @@ def reduce(b: Builder, x: Node, shifter: Node, low: Node | None = None) -> tuple
     n = b.fsub(t, shifter)
     r = b.fma(n, -ln2[0], x)
     if low is not None:
-        r = b.fadd(r, low)
+        return t, b.fadd(r, b.fma(n, -ln2[1], low))
     return t, b.fma(n, -ln2[1], r)
 
 
@@ -53,6 +55,27 @@ def exp(b: Builder, x: Node, low: Node | None = None, upper: bool = True, halve:
     twice = [2.0, 2.0, *(2 * c for c in EXP[s])]
     y = b.fmul(poly(b, r, twice), power_of_two(b, t))
     return b.select(near, b.fmul(y, 2.0**-raised), y)
+
+
+def exp_in_two(b: Builder, x: Node, low: Node) -> tuple[Node, Node, Callable[[Node], Node]]:
+    """exp(x + low) for x <= 0, unrounded: (high, low, scaled) with exp = scaled(high + low), high about 1."""
+    s, f = x.type.scalar, fmt(x)
+    lo, _, small, raised = _RANGE[s]
+    x = clamp(b, x, lo, None)
+    near = b.cmp("olt", x, small)
+    base = f.shifter + f.bias
+    shifter = b.select(near, b.const(base + raised, x.type), b.const(base, x.type))
+    t = b.fma(x, LOG2E[s][0], shifter)
+    n = b.fsub(t, shifter)
+    r, r_low = two_sum(b, b.fma(n, -LN2[s][0], x), b.fma(n, -LN2[s][1], low))
+    high, rest = two_sum(b, b.const(1.0, x.type), r, ordered=True)
+    rest = b.fadd(b.fma(b.fmul(r, r), poly(b, r, EXP[s]), r_low), rest)
+
+    def scaled(y: Node) -> Node:
+        y = b.fmul(y, power_of_two(b, t))
+        return b.select(near, b.fmul(y, 2.0**-raised), y)
+
+    return high, rest, scaled
 
 
 def expm1(b: Builder, x: Node, upper: bool = True) -> Node:

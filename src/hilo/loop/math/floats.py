@@ -13,8 +13,8 @@ from typing import Final
 from hilo.loop.builder import Builder
 from hilo.loop.nodes import Node
 
-__all__ = ["FORMATS", "Format", "any_lane", "clamp", "fmt", "inf", "magnitude_of", "nan", "poly", "poly_between",
-           "two_product", "two_sum", "with_sign", "xor_sign"]  # fmt: skip
+__all__ = ["FORMATS", "Format", "any_lane", "clamp", "fmt", "inf", "nan", "poly", "poly_between", "two_product",
+           "two_sum", "xor_sign"]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,6 @@ def clamp(b: Builder, x: Node, lo: float | None, hi: float | None) -> Node:
     if lo is not None:
         x = b.select(b.cmp("ogt", b.const(lo, x.type), x), b.const(lo, x.type), x)
     return x
-
-
-def magnitude_of(b: Builder, x: Node) -> Node:
-    return b.fabs(x)
-
-
-def with_sign(b: Builder, magnitude: Node, sign: Node) -> Node:
-    return b.copysign(magnitude, sign)
 
 
 def xor_sign(b: Builder, x: Node, sign: Node) -> Node:

@@ -1,9 +1,9 @@
 """lgamma and digamma, computed in f64 (f32 rounds at the end). Imports loop.
 
-Both have a polynomial on an interval of length 1 around their zeros, which recurrence reaches from [0, 8.5) (by a product,
-whose logarithm is taken once, or a sum of fractions over one denominator), and a series in 1/x beyond. Negative x are
-reflected. Relative errors are small near the zeros 1, 2 and 1.46; near the zeros at negative x, where a sum of two
-rounded terms vanishes, the error is an absolute one of a few 2^-52, and f64 results near 0 lose digits accordingly.
+Both have a polynomial on an interval of length 1 around their zeros, which recurrence reaches from [0, 8.5) (by a
+product, whose logarithm is taken once, or a sum of fractions over one denominator), and a series in 1/x beyond.
+Negative x are reflected. f64 errors are up to 3.5 ulp for positive x, also near the zeros 1, 2 and 1.46. Near the zeros
+at negative x, where a sum of two rounded terms vanishes, the error is an absolute one of a few 2^-52.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def lgamma(b: Builder, x: Node) -> Node:
 
 
 def _lgamma(b: Builder, x: Node) -> Node:
-    """For x >= -1/2: the argument is brought into [3/2, 5/2) by factors, up or down, or is great enough for Stirling."""
+    """For x >= -1/2: the argument is brought into [3/2, 5/2) by factors, or is great enough for Stirling."""
     one = b.const(1.0, x.type)
     below_half, below = b.cmp("olt", x, 0.5), b.cmp("olt", x, 1.5)
     far = b.cmp("oge", x, 8.5)
@@ -66,7 +66,8 @@ def _lgamma(b: Builder, x: Node) -> Node:
     # a product that underflows is |x| itself, nearly
     tiny = b.cmp("olt", b.fabs(x), 1e-290)
     high = b.select(tiny, log(b, b.fabs(x)), high)
-    v = b.fsub(t, 2.0)
+    # t - 2, exact where lgamma is near a zero
+    v = b.select(below_half, x, b.select(below, b.fsub(x, 1.0), b.fsub(t, 2.0)))
     near = b.fmul(b.fmul(v, b.fadd(v, 1.0)), poly(b, v, LGAMMA["f64"]))
     moved = b.select(below, b.fsub(b.fsub(near, low), high), b.fadd(b.fadd(near, low), high))
     # (x - 1/2) (log(x) - 1) + log(2 pi) / 2 - 1/2 + series
@@ -107,7 +108,8 @@ def _digamma(b: Builder, x: Node) -> Node:
     d = b.select(b.or_(far, below), x, d)
     t = b.select(below, b.fadd(x, 1.0), t)
     fraction = b.fdiv(n, d)
-    near = b.fmul(b.fsub(b.fsub(t, DIGAMMA_ROOT["f64"][0]), DIGAMMA_ROOT["f64"][1]), poly(b, b.fsub(t, 1.5), DIGAMMA["f64"]))
+    root = DIGAMMA_ROOT["f64"]
+    near = b.fmul(b.fsub(b.fsub(t, root[0]), root[1]), poly(b, b.fsub(t, 1.5), DIGAMMA["f64"]))
     inverse = b.fdiv(one, b.select(far, x, one))
     z = b.fmul(inverse, inverse)
     asymptotic = b.fma(z, poly(b, z, DIGAMMA_FAR["f64"]), log(b, x))

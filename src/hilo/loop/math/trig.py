@@ -1,11 +1,12 @@
 """sin, cos and tan. Imports loop.
 
-|x| = n pi/2 + r with |r| <= pi/4, then a polynomial in r^2 for the sine or the cosine of r, chosen and signed by n mod 4.
+|x| = n pi/2 + r with |r| <= pi/4, then a polynomial in r^2 for the sine or the cosine of r, chosen and signed by
+n mod 4.
 
-Up to a bound (_FAST) n pi/2 is taken off in three fused steps, pi/2 in three parts: the first step is exact, since x and
-n C1 are multiples of the same small power of two and their difference is below 1; in the others the error is relative
-to the result, as an fma rounds once. If any lane is beyond, all lanes are reduced again by `huge`, a branch that
-ordinary data never takes: x / (pi/2) mod 4 from the digits of 2/pi that matter (Payne and Hanek), in f64.
+Up to a bound (_FAST) n pi/2 is taken off in three fused steps, pi/2 in three parts: the first step is exact, since x
+and n C1 are multiples of the same small power of two and their difference is below 1; in the others the error is
+relative to the result, as an fma rounds once. If any lane is beyond, all lanes are reduced again by `huge`, a branch
+that ordinary data never takes: x / (pi/2) mod 4 from the digits of 2/pi that matter (Payne and Hanek), in f64.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from hilo.loop.nodes import Node
 _FAST: Final = {"f32": 2.0**17, "f64": 2.0**30}
 TWO_OVER_PI_HEAD: Final = 0.6366197723675814
 _PIECE: Final = 48  # bits of 2/pi in one number of the table
-_PIECES: Final = 5  # how many are needed: 53 digits, 62 more for the nearest x to a multiple of pi/2, 48 + 2 for alignment
+_PIECES: Final = 5  # 53 digits, 62 more for the x nearest to a multiple of pi/2, 48 + 2 for alignment
 
 
 def sin(b: Builder, x: Node) -> Node:
@@ -47,7 +48,7 @@ def sin_cos(b: Builder, x: Node) -> tuple[Node, Node]:
 
 
 def tan(b: Builder, x: Node) -> Node:
-    """sin / cos, both from one reduction; f32 in f64. The quotient is corrected by its remainder where that is needed."""
+    """sin / cos, both from one reduction; f32 in f64, and in f64 the quotient is corrected by its remainder."""
     if x.type.scalar == "f32":
         return b.convert("fptrunc", _tan64(b, b.convert("fpext", x, "f64"), "f32_in_f64", 2.0**25), "f32")
     return _tan64(b, x, "f64", _FAST["f64"])
@@ -103,7 +104,7 @@ def cos_parts(b: Builder, r: Node, low: Node | None, table: str) -> tuple[Node, 
 
 
 def reduce(b: Builder, x: Node, fast: float | None = None) -> tuple[Node, Node | None, Node]:
-    """(r, low, n): |x| = (n + 4 k) pi/2 + r + low; n is an integer of x's width, right mod 4. `low` (f64 only) is tiny."""
+    """(r, low, n): |x| = (n + 4 k) pi/2 + r + low; n is an integer, right mod 4. `low` (f64 only) is tiny."""
     s, f = x.type.scalar, fmt(x)
     a = b.fabs(x)
     c = PI_2[s]
@@ -164,11 +165,11 @@ def huge(b: Builder, a: Node) -> tuple[Node, Node, Node]:
         high, low = two_product(b, b.fmul(scaled, 2.0 ** (-_PIECE * j)), piece)
         for part in (high, low):
             if j < 3:  # later ones are below 4
-                part = b.fsub(part, b.fmul(b.floor(b.fmul(part, 0.25)), 4.0))
+                part = b.fma(b.rint(b.fmul(part, 0.25)), -4.0, part)
             total, lost = two_sum(b, total, part)
             rest = b.fadd(rest, lost)
             if j < 3:
-                total = b.fsub(total, b.fmul(b.floor(b.fmul(total, 0.25)), 4.0))
+                total = b.fma(b.rint(b.fmul(total, 0.25)), -4.0, total)
     total, rest = two_sum(b, total, rest)
     n = b.rint(total)
     f, rest = two_sum(b, b.fsub(total, n), rest)
