@@ -6,6 +6,7 @@ no code. Long runs go past the caches where the result is too large for them.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from itertools import groupby
 from math import prod
@@ -17,7 +18,7 @@ from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, pointer
 from hilo.loop import arith, index
-from hilo.loop.builder import PTR, Builder, Node
+from hilo.loop.builder import I64, PTR, Builder, Func, Node
 from hilo.loop.index import Index
 from hilo.loop.nodes import VType
 from hilo.ops.elements import window_start
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 PIECE: Final = 32 << 10  # bytes that a unit copies
 BYTES_PER_NS: Final = 8.0
+MANY: Final = 16  # loops in one kernel
 _WORDS: Final = ((8, "f64"), (4, "f32"), (2, "i16"), (1, "i8"))
 
 
@@ -93,9 +95,13 @@ def concatenate(op: Op, target: Target) -> Lowered:
     bufs, begin, end = func.params
     result = pointer(b, bufs, len(runs))
     streaming = elementwise.streams(t, target)
+    groups = [(n, len(list(group))) for n, group in groupby(runs)]
+    if len(groups) > MANY:
+        helpers = _row_by_row(b, (begin, end), bufs, runs, outer)
+        b.ret()
+        return Lowered([Phase(func, outer, row / BYTES_PER_NS, helpers)])
     units = offset = first = 0
-    for n, group in groupby(runs):
-        count = len(list(group))
+    for n, count in groups:
         if n:
             copier = Copier(b, n | row | offset | item & -item, target, streaming=streaming)
             units += _copies(b, copier, bufs, result, (begin, end), units, (first, count, outer), (n, offset, row))
@@ -105,6 +111,35 @@ def concatenate(op: Op, target: Target) -> Lowered:
         b.fence()
     b.ret()
     return Lowered([Phase(func, units, t.nbytes / units / BYTES_PER_NS)])
+
+
+def _row_by_row(b: Builder, span: tuple[Node, Node], bufs: Node, runs: list[int], outer: int) -> list[Func]:
+    """Operands of many sizes: one copy of a known length after the other for each row of the result.
+
+    The copies are in functions of bounded length, since code generation is not linear in the length of a function.
+    """
+    row, name = sum(runs), f"concatenate.{zlib.crc32(repr((runs, outer)).encode()):08x}"
+    helpers: list[Func] = []
+    offset = 0
+    for first in range(0, len(runs), MANY):
+        helper = Func(f"{name}.{first}", [("bufs", PTR), ("row", I64)], private=True, inline="never")
+        inner = Builder(helper)
+        r = index.loop_var(helper.params[1], 0, max(outer, 2))
+        result = pointer(inner, helper.params[0], len(runs))
+        for i, n in enumerate(runs[first : first + MANY], first):
+            if n:
+                place = inner.gep(result, index.node(inner, r * row + offset))
+                inner.memcpy(place, inner.gep(pointer(inner, helper.params[0], i), index.node(inner, r * n)), n)
+                offset += n
+        inner.ret()
+        helpers.append(helper)
+
+    def unit(u: Node) -> None:
+        for helper in helpers:
+            b.call(helper.name, (bufs, u))
+
+    b.for_(*span, 1, unit)
+    return helpers
 
 
 def _copies(b: Builder, copier: Copier, bufs: Node, result: Node, span: tuple[Node, Node], before: int,
