@@ -7,7 +7,25 @@ from typing import Any
 import numpy as np
 
 from hilo.errors import require
-from hilo.ir.dtypes import COMPILED, DType, bf16, c64, c128, f16, f32, f64, from_numpy, i1, i8, i16, i32, i64, u8, u32, u64
+from hilo.ir.dtypes import (
+    COMPILED,
+    DType,
+    bf16,
+    c64,
+    c128,
+    f16,
+    f32,
+    f64,
+    from_numpy,
+    i1,
+    i8,
+    i16,
+    i32,
+    i64,
+    u8,
+    u32,
+    u64,
+)
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
 from hilo.ops import numeric

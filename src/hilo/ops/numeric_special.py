@@ -121,7 +121,7 @@ def lgamma(x: Arr) -> Arr:
     reflected = np.where(tiny, -np.log(np.abs(x)), np.log(_PI / sine) - main)
     out = np.where(positive, main, reflected)
     pole = (x <= 0) & (x == np.trunc(x)) | np.isinf(x)
-    return np.where(np.isnan(x), x, np.where(pole, np.inf, out))
+    return np.where(np.isnan(x), x, np.where(pole, np.inf, out + 0.0))  # lgamma(1) is +0
 
 
 def _sine_of_pi(x: Arr) -> Arr:
