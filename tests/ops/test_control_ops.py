@@ -10,7 +10,7 @@ from hilo.errors import Error, Unsupported, VerifyError
 from hilo.ir.dtypes import f32, i1, i32, i64, u32
 from hilo.ir.interpret import interpret, run
 from hilo.ir.module import Function, Module, parameter, region
-from hilo.ir.op import Array
+from hilo.ir.op import Array, Attrs
 from hilo.ir.types import TOKEN, UNKNOWN, Results, TensorType, TupleType
 from hilo.ops.calls import call, composite, custom_call
 from hilo.ops.compare import compare
@@ -128,6 +128,8 @@ def test_endless_recursion_is_an_error():
 
 def test_composite_constraints():
     refuses("C1", composite, [S], name="op", decomposition="f", type=S)
+    refuses("C1", composite, [S], name="0.op", decomposition="f", type=S)
+    refuses("C1", composite, [S], name="my.op.%", decomposition="f", type=S)
     refuses("C2", composite, [S], name="my.op", decomposition="", type=S)
 
 
@@ -135,6 +137,21 @@ def test_custom_calls_name_their_target():
     o = custom_call(call_target_name="my_gpu_kernel", type=Results([]))
     with pytest.raises(Unsupported, match="my_gpu_kernel"):
         run(Function("f", [], [o], []), [])
+
+
+def test_custom_call_constraints():
+    pair = TupleType([S, N])
+
+    def alias(output, operand, inside):
+        return Attrs(output_tuple_indices=output, operand_index=operand, operand_tuple_indices=inside)
+
+    good = {"call_target_name": "f", "type": TupleType([N])}
+    assert custom_call(parameter(0, pair), **good, output_operand_aliases=(alias((0,), 0, (1,)),)).type is good["type"]
+    for wrong in (alias((0,), 1, ()), alias((1,), 0, (1,)), alias((0,), 0, (2,)), alias((0,), 0, (0,)), alias((0, 0), 0, ())):
+        refuses("I7", custom_call, [pair], **good, output_operand_aliases=(wrong,))
+    refuses("I2", custom_call, [S], call_target_name="", type=S)
+    refuses("I4", custom_call, [S], call_target_name="f", type=S, api_version=4, backend_config="text")
+    refuses("I4", custom_call, [S], call_target_name="f", type=S, api_version=3, backend_config=Attrs(a=1))
 
 
 def test_tuples():

@@ -121,7 +121,7 @@ def test_nothing_to_contract_gives_zero():
     [
         (("bf16", "bf16", "f32", 1, 1, 1, False), 2**-8),
         (("bf16", "bf16", "f32", 2, 2, 3, False), 2**-15),
-        (("bf16", "bf16", "f32", 3, 3, 6, False), 2**-22),
+        (("bf16", "bf16", "f32", 3, 3, 6, False), 2**-22), (("bf16", "bf16", "f32", 1, 1, 6, False), 2**-22),
         (("bf16", "bf16", "f32", 3, 3, 9, False), 2**-22),
         (("tf32", "tf32", "f32", 1, 1, 1, False), 2**-10),
         (("tf32", "tf32", "f32", 2, 2, 3, False), 2**-20),
@@ -151,7 +151,7 @@ def test_dot_general_constraints():
     refuses("C8", dot_general, [x, y], type=t, **dims((), (), (1,), (2,)))
     refuses("C9", dot_general, [x, y], type=t, **dims((0,), (0,), (), ()))
     refuses("C10", dot_general, [x, y], type=t, **dims((), (), (0,), (0,)))
-    refuses("C11", dot_general, [x, y], type=t, precision_config=("HIGH",), **MATMUL)
+    refuses("C11", dot_general, [x, y], type=t, precision_config=("HIGH",) * 3, **MATMUL)
     refuses("C12", dot_general, [x, y], type=TensorType(f32, (4, 2)), **MATMUL)
     refuses("C13", dot_general, [x, TensorType(i32, (3, 4))], type=t, **MATMUL)
     exact = ("f32", "f32", "f32", 1, 1, 1, False)
@@ -167,7 +167,7 @@ def test_dot_general_constraints():
         ("bf16", "bf16", "f32", 1, 1, 5, False),
         ("f128", "f32", "f32", 1, 1, 1, False),
         ("bf16", "bf16", "i32", 1, 1, 1, False),
-        ("bf16", "bf16", "f32", 1, 2, 3, False),
+        ("bf16", "bf16", "f32", 1, 3, 3, False),
     ],
 )
 def test_unknown_algorithms_are_refused(algorithm):

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Sequence
+from typing import Any, Final
 
 from hilo.errors import Unsupported, require
 from hilo.ir.dtypes import f32
 from hilo.ir.interpret import callee, run
+from hilo.ir.op import Attrs
 from hilo.ir.registry import op
-from hilo.ir.types import Results, TensorType, Type
+from hilo.ir.types import Results, TensorType, TupleType, Type, compatible
 from hilo.ops.control import one_or_tuple
+
+TYPED_FFI: Final = 4  # api_version whose backend_config is a dictionary
+_NAME: Final = re.compile(r"[a-zA-Z][\w$]*(\.[\w$]+)+")
 
 
 @op("call", dialect="func", typed=True)
@@ -40,8 +46,7 @@ class composite:
 
     @staticmethod
     def infer(*types: Type, name: str, decomposition: str, version: int, composite_attributes: Any, type: Type) -> Type:  # noqa: A002
-        namespace, dot, short = name.partition(".")
-        require(bool(namespace and dot and short), "C1", "the name {n!r} is not of the form namespace.name", n=name)
+        require(_NAME.fullmatch(name), "C1", "the name {n!r} is not of the form namespace.name", n=name)
         require(bool(decomposition), "C2", "composite {n} has no decomposition", n=name)
         return type
 
@@ -57,6 +62,22 @@ def _run_named(name: str, arrays: tuple[Any, ...]) -> Any:
     return one_or_tuple(run(function, arrays))
 
 
+def _check_alias(types: Sequence[Type], result: Type, alias: Attrs) -> None:
+    """An output, or a part of it, shares memory with (a part of) an operand (I7)."""
+    i = alias["operand_index"]
+    require(0 <= i < len(types), "I7", "an output is the alias of operand {i}, of {n}", i=i, n=len(types))
+    a, b = _part(result, alias["output_tuple_indices"]), _part(types[i], alias["operand_tuple_indices"])
+    require(compatible(a, b), "I7", "an output of type {a} is the alias of a {b}", a=a, b=b)
+
+
+def _part(t: Type, path: Sequence[int]) -> Type:
+    for i in path:
+        ok = isinstance(t, (TupleType, Results)) and 0 <= i < len(t)
+        require(ok, "I7", "there is no part {i} of {t} to be an alias", i=i, t=t)
+        t = t[i]  # type: ignore[index]
+    return t
+
+
 @op("custom_call", typed=True, effect=True)
 class custom_call:
     """A call of `call_target_name`, code outside of the program that only the target platform knows.
@@ -65,11 +86,31 @@ class custom_call:
     Spec: custom_call.
     """
 
-    attrs = {"has_side_effect": False, "backend_config": "", "api_version": 1, "called_computations": ()}
+    attrs = {
+        "has_side_effect": False,
+        "backend_config": "",
+        "api_version": 1,
+        "called_computations": (),
+        "output_operand_aliases": (),
+    }
 
     @staticmethod
-    def infer(*types: Type, call_target_name: str, type: Type, **_: Any) -> Type:  # noqa: A002
+    def infer(
+        *types: Type,
+        call_target_name: str,
+        api_version: int,
+        backend_config: Any,
+        output_operand_aliases: Any,
+        type: Type,  # noqa: A002
+        **_: Any,
+    ) -> Type:
         require(bool(call_target_name), "I2", "a custom call needs a call_target_name")
+        if backend_config:
+            typed = api_version == TYPED_FFI
+            require(isinstance(backend_config, str) != typed, "I4", "with api_version {v}, backend_config must be {what}",
+                    v=api_version, what="a dictionary" if typed else "a string")  # fmt: skip
+        for alias in output_operand_aliases or ():
+            _check_alias(types, type, alias)
         return type
 
     @staticmethod

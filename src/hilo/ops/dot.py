@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from hilo.errors import Unsupported, require
-from hilo.ir.dtypes import DType, bf16, c64, dtype, f16, f32, f64, i1, i8, i32, u8
+from hilo.ir.dtypes import NARROW_FLOATS, DType, bf16, c64, dtype, f16, f32, f64, i1, i8, i32, u8
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
 from hilo.ops.checks import in_range, result_is, same_dim, tensor, unique
@@ -17,7 +17,9 @@ from hilo.ops.numeric import narrow
 from hilo.ops.shape import axis_names
 
 Algorithm = tuple[str, str, str, int, int, int, bool]
-_COMPONENTS: Final = {1: (1,), 2: (3, 4), 3: (6, 9)}  # primitive products that make sense for so many parts a side
+_F8: Final = tuple(t.name for t in NARROW_FLOATS)
+_PRECISIONS: Final = ("tf32", "bf16", "f16", "f32", "f64", *_F8)
+_PARTS: Final = {1: 1, 3: 2, 6: 3, 9: 3}  # by num_primitive_operations: into how many parts operands are cut
 
 
 def _check_algorithm(a: Algorithm, precision_config: tuple[str, ...] | None) -> None:
@@ -30,8 +32,9 @@ def _check_algorithm(a: Algorithm, precision_config: tuple[str, ...] | None) -> 
     require(a[3] > 0, "C22", "lhs_component_count {n} must be positive", n=a[3])
     require(a[4] > 0, "C23", "rhs_component_count {n} must be positive", n=a[4])
     require(a[5] > 0, "C24", "num_primitive_operations {n} must be positive", n=a[5])
-    known = all(t in ("tf32", "bf16", "f16", "f32", "f64") or t.startswith("f8") for t in a[:3])
-    if not known or a[3] != a[4] or a[5] not in _COMPONENTS.get(a[3], ()) or a[2] not in ("f32", "f64", "f16", "bf16"):
+    parts = _PARTS.get(a[5], 0)
+    known = all(t in _PRECISIONS for t in a[:3]) and a[2] not in ("tf32", *_F8) and parts
+    if not known or not {a[3], a[4]} <= {1, parts}:
         raise Unsupported(f"dot algorithm {a} is not known; leave it out, or use e.g. bf16 x bf16 -> f32 with 1, 1, 1")
 
 
@@ -85,7 +88,7 @@ class dot_general:
             ok = all(same_dim(x.shape[i], y.shape[j]) for i, j in zip(a, b, strict=True))
             require(ok, rule, "axes {a} of {x} and {b} of {y} have different sizes", a=a, x=x, b=b, y=y)
         require(
-            precision_config is None or len(precision_config) in (0, 2),
+            precision_config is None or len(precision_config) <= 2,
             "C11",
             "precision_config {p} needs two entries",
             p=precision_config,
@@ -246,8 +249,9 @@ def _product(x: np.ndarray, y: np.ndarray, out: DType) -> np.ndarray:
 
 def _by_algorithm(x: np.ndarray, y: np.ndarray, a: Algorithm) -> np.ndarray:
     """The product of operands cut into components of a narrower precision, most significant products first."""
-    xs, ys = _components(x, a[0], a[3]), _components(y, a[1], a[4])
-    pairs = sorted(((i, j) for i in range(a[3]) for j in range(a[4])), key=sum)[: a[5]]
+    parts = range(_PARTS[a[5]])
+    xs, ys = _components(x, a[0], len(parts)), _components(y, a[1], len(parts))
+    pairs = sorted(((i, j) for i in parts for j in parts), key=sum)[: a[5]]
     total = np.zeros((x.shape[0], x.shape[1], y.shape[2]))
     for i, j in reversed(pairs):
         total = total + np.matmul(xs[i], ys[j])
