@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,9 @@ class Place:
         for (_, stride), i in zip(self.batch, index.delinear(batch, [n for n, _ in self.batch]), strict=True):
             at = at + i * stride
         return b.gep(pointer(b, bufs, self.buffer), index.node(b, at * size + self.offset))
+
+
+PanelTurn = Callable[[Node, Node, int, int, bool], None]  # column, place, vectors, lanes, masked
 
 
 class Nest:
@@ -136,9 +139,10 @@ class Nest:
         a = self.a.start(b, bufs, batch, size)
         bp = self.b_place.start(b, bufs, batch, size)
         c = self.c_place(b, bufs, split, batch) if self.where != "stack" else b.alloca(p.rows * p.width * size)
-        panel = b.alloca((-(-p.block_k // p.lanes) * p.lanes) * p.width * size) if p.pack_b else None
+        panels = b.alloca(p.block_k * p.width * p.pack_panels * size) if p.pack_panels else None
         b_row, b_col = self.b_place.row * size, self.b_place.column * size
         widest = n - n % p.width
+        together = p.width * max(1, p.pack_panels)  # columns that are packed, then used
 
         def over_k(kb: Node) -> None:
             kc = b.smin(b.sub(k1, kb), p.block_k)
@@ -146,18 +150,17 @@ class Nest:
             ak = b.gep(a, b.mul(kb, self.a.column * size))
             bk = b.gep(bp, b.mul(kb, b_row))
 
-            def columns(at: Node, offset: int, vectors: int, lanes: int, masked: bool) -> None:
-                j = b.add(at, offset)
+            def columns(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
+                """Tiles of the panel at column `j` of B, packed at `at`."""
                 source = b.gep(bk, b.mul(j, b_col))
                 live = b.sub(n, j) if masked else b.i64(vectors * lanes)
-                if panel is not None:
-                    self.pack_panel(b, source, b_row, b_col, panel, kc, live, vectors, lanes, masked)
-                start = panel if panel is not None else source
-                step = vectors * lanes * size if panel is not None else b_row
-                following = b.gep(source, p.width * b_col)
+                start, step = (source, b_row) if panels is None else (at, vectors * lanes * size)
+                following = b.gep(source, p.block_k * b_row if p.skinny else together * b_col)
+                line_count = max(1, vectors * lanes * size // 64)
+                lines = -(-line_count // max(1, -(-m // p.rows)))  # all tiles together fetch the whole panel
 
                 def tile(i: Node, rows: int) -> None:
-                    t = microkernel.Tile(r.combine, r.scalar, rows, vectors, lanes, masked)
+                    t = microkernel.Tile(r.combine, r.scalar, rows, vectors, lanes, masked, lines)
                     name = self.helper(microkernel.tile(t))
                     if self.where == "stack":
                         ct, c_row = c, b.i64(vectors * lanes * size)
@@ -165,54 +168,94 @@ class Nest:
                         ct, c_row = b.gep(c, b.add(b.mul(i, n * size), b.mul(j, size))), b.i64(n * size)
                     init, init_row = ct, b.select(first, -1, c_row)
                     if self.start is not None:
-                        columns_start = b.add(b.mul(index.node(b, batch), n * 4), b.add(b.mul(j, 4), self.start))
-                        init = b.select(first, b.gep(pointer(b, bufs, self.scratch_number), columns_start), ct)
+                        added = b.add(b.mul(index.node(b, batch), n * 4), b.add(b.mul(j, 4), self.start))
+                        init = b.select(first, b.gep(pointer(b, bufs, self.scratch_number), added), ct)
                         init_row = b.select(first, 0, c_row)
-                    ahead = b.gep(following, b.mul(b.and_(i, 1), 64))
-                    b.call(name, [b.gep(ak, b.mul(i, self.a.row * size)), b.i64(self.a.row * size),
-                                  b.i64(self.a.column * size), start, b.i64(step), ct, c_row, init, init_row, kc, live, ahead,
-                                  b.i64(b_row)])  # fmt: skip
+                    turn = b.binary("urem", b.binary("udiv", i, p.rows), max(1, line_count // lines))
+                    b.call(
+                        name,
+                        [
+                            b.gep(ak, b.mul(i, self.a.row * size)),
+                            b.i64(self.a.row * size),
+                            b.i64(self.a.column * size),
+                            start,
+                            b.i64(step),
+                            ct,
+                            c_row,
+                            init,
+                            init_row,
+                            kc,
+                            live,
+                            b.gep(following, b.mul(turn, 64 * lines)),
+                            b.i64(b_row),
+                        ],
+                    )
                     if self.needs_finish and p.blocks[0] == 1:
-                        count = live if masked else b.i64(vectors * lanes)
-                        b.if_(last, lambda: self.finish(b, bufs, batch, i, rows, j, count, ct, c_row))
+                        b.if_(last, lambda: self.finish(b, bufs, batch, i, rows, j, live, ct, c_row))
 
                 whole = m - m % p.rows
                 b.for_(m0, b.smin(m1, whole), p.rows, lambda i: tile(i, p.rows))
                 if m % p.rows:
                     b.if_(b.cmp("eq", m1, m), lambda: tile(b.i64(whole), m % p.rows))
 
-            b.for_(n0, b.smin(n1, widest), p.width, lambda j: columns(j, 0, p.vectors, p.lanes, False))
-            if n % p.width:
+            def each_panel(lo: Node, hi: Node, f: PanelTurn) -> None:
+                """`f` for the panels of columns lo..hi, with the place of each among packed ones that begin at lo."""
 
-                def edge() -> None:
-                    for offset, vectors, lanes, masked in self.edges(n % p.width):
-                        columns(b.i64(widest), offset, vectors, lanes, masked)
+                def place(j: Node) -> Node:
+                    return b.gep(panels, b.mul(b.sub(j, lo), p.block_k * size)) if panels is not None else bk
 
-                b.if_(b.cmp("eq", n1, n), edge)
+                b.for_(lo, b.smin(hi, widest), p.width, lambda j: f(j, place(j), p.vectors, p.lanes, False))
+                if n % p.width:
+
+                    def edge() -> None:
+                        for offset, vectors, lanes, masked in self.edges(n % p.width):
+                            j = b.i64(widest + offset)
+                            f(j, place(j), vectors, lanes, masked)
+
+                    b.if_(b.cmp("eq", hi, n), edge)
+
+            def together_from(lo: Node) -> None:
+                hi = b.smin(b.add(lo, together), n1)
+                self.pack(b, bk, kc, lambda f: each_panel(lo, hi, f))
+                each_panel(lo, hi, columns)
+
+            if panels is None:
+                each_panel(n0, n1, columns)
+            else:
+                b.for_(n0, n1, together, together_from)
 
         if k == 0:
             over_k(b.i64(0))
         else:
             b.for_(k0, k1, p.block_k, over_k)
 
-    def pack_panel(self, b: Builder, source: Node, b_row: int, b_col: int, panel: Node, kc: Node, live: Node, vectors: int,
-                   lanes: int, masked: bool) -> None:  # fmt: skip
-        """Copy kc rows of a panel of B so that they lie one after the other."""
-        v = VType(self.r.scalar, lanes)
-        step = lanes * v.size
+    def pack(self, b: Builder, source: Node, kc: Node, each_panel: Callable[[PanelTurn], None]) -> None:
+        """Copy `kc` rows of panels of B so that each panel's rows lie one after the other."""
+        size, n = self.r.size, self.p.sizes[2]
+        b_row, b_col = self.b_place.row * size, self.b_place.column * size
         if self.p.transpose_b:
-            self.turn_panel(b, source, b_col, panel, kc, live, vectors, lanes, masked)
+
+            def turned(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
+                self.turn_panel(b, b.gep(source, b.mul(j, b_col)), b_col, at, kc, b.sub(n, j), vectors, lanes, masked)
+
+            each_panel(turned)
             return
 
         def row(k: Node) -> None:
-            src, dst = b.gep(source, b.mul(k, b_row)), b.gep(panel, b.mul(k, vectors * step))
-            for j in range(vectors):
-                mask = None
-                if masked and j == vectors - 1:
-                    mask = b.cmp("slt", b.iota(I64.with_lanes(lanes)), b.sub(live, j * lanes))
-                b.store(b.gep(dst, j * step), b.load(b.gep(src, j * step), v, mask=mask), align=min(step, 16))
+            def copy(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
+                v = VType(self.r.scalar, lanes)
+                step = lanes * size
+                src = b.gep(source, b.add(b.mul(k, b_row), b.mul(j, size)))
+                dst = b.gep(at, b.mul(k, vectors * step))
+                for x in range(vectors):
+                    mask = None
+                    if masked and x == vectors - 1:
+                        mask = b.cmp("slt", b.iota(I64.with_lanes(lanes)), b.sub(n, b.add(j, x * lanes)))
+                    b.store(b.gep(dst, x * step), b.load(b.gep(src, x * step), v, mask=mask))
 
-        b.for_(0, kc, 1, row, unroll=2)
+            each_panel(copy)
+
+        b.for_(0, kc, 1, row)
 
     def turn_panel(self, b: Builder, source: Node, b_col: int, panel: Node, kc: Node, live: Node, vectors: int, lanes: int,
                    masked: bool) -> None:  # fmt: skip

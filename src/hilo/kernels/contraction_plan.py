@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 PANEL_BYTES: Final = 64 << 10  # of a packed panel of B, on the stack
 UNIT_NS: Final = 40_000  # of work that is worth a parallel unit
 MAX_UNITS: Final = 32
+STREAM_BYTES: Final = 8 << 10  # of a row of B, read at one go
+STREAMED_ROWS: Final = 48  # up to here packing B does not pay
 VECTOR_NS: Final = 0.3  # one multiply-add of vectors
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
 
@@ -67,7 +69,8 @@ class Plan:
 
     `kind`: "tile", "inner" (vectors along k) or "stream" (one row). Tiles are `rows` x `vectors`; units are blocks of
     `block_m` x `block_n`, times `splits` of `split_k` along k; inside, k goes in blocks of `block_k`.
-    `pack_b`: panels of B are packed as they come; `transpose_b`: they lie with k contiguous.
+    `pack_panels`: how many panels of B are packed together before they are used (0: B is read where it lies);
+    `transpose_b`: B lies with k contiguous.
     """
 
     kind: str
@@ -79,7 +82,7 @@ class Plan:
     block_n: int
     block_k: int
     split_k: int
-    pack_b: bool
+    pack_panels: int
     transpose_b: bool
 
     @property
@@ -92,6 +95,11 @@ class Plan:
     def units(self) -> int:
         ks, bt, m, n = self.blocks
         return ks * bt * m * n
+
+    @property
+    def skinny(self) -> bool:
+        """Whether B is streamed in blocks of a few rows, where too few tiles would use what is packed."""
+        return self.kind == "tile" and not self.pack_panels and self.block_k <= 32 < self.sizes[3]
 
     @property
     def width(self) -> int:
@@ -160,25 +168,34 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
             False,
         )
     if stream:
-        most = target.l1 // 2 // r.size
-        block = balanced(n, min(most, max(16 * lanes, -(-n // per_batch))))
-        return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, False, False)
+        block = balanced(n, min(target.l1 // 2 // r.size, max(STREAM_BYTES // r.size, -(-n // per_batch))))
+        return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, 0, False)
     rows, vectors = choose_tile(m, n, lanes, target.registers)
+    streamed = k * n * r.size > target.l2 and b_row * r.size >= 1024 and b_column == 1
+    block_k, pack_panels = k, 0
+    if streamed and m <= STREAMED_ROWS:
+        # Memory is the limit: read long pieces of few rows at a time, as hardware prefetchers like it.
+        tall, vectors = tiles_for(target.registers)[1]
+        rows = balanced(m, tall)
+        if m < tall:
+            vectors = min(4, target.registers * 7 // 8 // m)
+        block_k = 8 if m <= 4 else 16 if m < tall else 32
+        per_batch = min(per_batch, max(1, n * r.size // STREAM_BYTES))
     width = vectors * lanes
-    transpose = b_column != 1
-    pack = transpose or (m >= 4 * rows and n > width and b_row * r.size >= 2048 and k * n * r.size > target.l2 // 2)
-    most_k = PANEL_BYTES // (width * r.size)
-    block_k = k
-    if pack:
-        block_k = -(-balanced(k, most_k) // lanes) * lanes
-        block_k = min(block_k, most_k)
+    if b_column != 1 or (m > STREAMED_ROWS and n > width and streamed):
+        most_k = PANEL_BYTES // 2 // (width * r.size)
+        block_k = min(most_k, -(-balanced(k, most_k) // lanes) * lanes)
+        pack_panels = 4
     elif m > rows and k * width * r.size > 200 << 10:
         block_k = balanced(k, max(64, (100 << 10) // (width * r.size)))
     m_blocks = min(per_batch, -(-m // (rows * 16)))
     panels = -(-n // width)
     n_blocks = min(panels, -(-per_batch // m_blocks))
     if m_blocks * n_blocks % 2 and 1 < n_blocks < panels:
-        n_blocks += 1
+        n_blocks += 1  # two threads share an even number better
     block_m = -(-balanced(m, -(-m // m_blocks)) // rows) * rows
     block_n = -(-balanced(n, -(-n // n_blocks)) // width) * width
-    return Plan("tile", sizes, lanes, rows, vectors, block_m, block_n, max(block_k, 1), max(split, 1), pack, transpose)
+    split = max(split, 1)
+    return Plan(
+        "tile", sizes, lanes, rows, vectors, block_m, block_n, max(block_k, 1), split, pack_panels, b_column != 1
+    )

@@ -31,7 +31,7 @@ _GROUP: Final = 7  # rows reached from one base address: 1, 2, 4 times, 3 (and t
 @dataclass(frozen=True)
 class Tile:
     """A micro-kernel: `combine` on accumulators of `scalar`, `rows` x `vectors` of `lanes`; `masked`: the last vector
-    is only partly there."""
+    is only partly there; `lines` cache lines are fetched ahead per step of k."""
 
     combine: str
     scalar: str
@@ -39,6 +39,7 @@ class Tile:
     vectors: int
     lanes: int
     masked: bool = False
+    lines: int = 1
 
     @property
     def width(self) -> int:
@@ -46,7 +47,7 @@ class Tile:
 
     @property
     def name(self) -> str:
-        return f"tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}{'m' if self.masked else ''}"
+        return f"tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}{'m' if self.masked else ''}p{self.lines}"
 
     @property
     def vector(self) -> VType:
@@ -64,8 +65,8 @@ def tile(t: Tile) -> Func:
     """C tile = init + A B: `rows` rows of A (element i, k at a + i * a_row + k * a_k), k rows of B (contiguous vectors
     at b + k * b_k).
 
-    `init_row` < 0: start from zero, else from the tile at `init`. `n`: columns of a masked tile. One cache line at
-    ahead + k * ahead_k is brought into the second-level cache per step of k.
+    `init_row` < 0: start from zero, else from the tile at `init`. `n`: columns of a masked tile. The lines
+    at ahead + k * ahead_k are brought into the second-level cache.
     """
     f = Func(t.name, TILE_PARAMS, noalias=("c",), inline="never")
     b = Builder(f)
@@ -92,7 +93,8 @@ def tile(t: Tile) -> Func:
 
     def body(_: Node, bk: Node, pf: Node, *state: Node) -> list[Node]:
         base, acc = state[: len(bases)], list(state[len(bases) :])
-        b.prefetch(pf, locality=2)
+        for line in range(t.lines):
+            b.prefetch(b.gep(pf, 64 * line), locality=2)
         columns = [b.load(b.gep(bk, j * step), v, mask=mask_of(j)) for j in range(vectors)]
         for i in range(rows):
             x = b.splat(b.load(b.gep(base[i // _GROUP], multiples[i % _GROUP]), v.with_lanes(1)), t.lanes)
