@@ -1,8 +1,6 @@
 /* Numpy arrays as a program sees them (arrays.h). */
 #include "arrays.h"
 
-#include <string.h>
-
 #include "memory.h"
 
 /* The owner of a block. */
@@ -115,16 +113,28 @@ int hilo_specs_traverse(const struct hilo_specs *specs, visitproc visit, void *a
 
 /* Arguments. */
 
-int hilo_spec_fits(const struct hilo_spec *spec, PyObject *object) {
+/* Whether it is a numpy array of exactly the dtype and shape, however it lies in memory. */
+static int has_type(const struct hilo_spec *spec, PyObject *object) {
     if (!PyArray_CheckExact(object)) return 0;
     PyArrayObject *array = (PyArrayObject *)object;
     if (PyArray_DESCR(array) != spec->descr && !PyArray_EquivTypes(PyArray_DESCR(array), spec->descr)) return 0;
-    return PyArray_NDIM(array) == spec->ndim &&
-           memcmp(PyArray_DIMS(array), spec->dims, (size_t)spec->ndim * sizeof(npy_intp)) == 0 &&
-           PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED);
+    if (PyArray_NDIM(array) != spec->ndim) return 0;
+    for (int i = 0; i < spec->ndim; i++)
+        if (PyArray_DIMS(array)[i] != spec->dims[i]) return 0;
+    return 1;
+}
+
+int hilo_spec_fits(const struct hilo_spec *spec, PyObject *object) {
+    return has_type(spec, object) &&
+           PyArray_CHKFLAGS((PyArrayObject *)object, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED);
 }
 
 PyArrayObject *hilo_spec_adapt(const struct hilo_spec *spec, PyObject *object, const char *what, Py_ssize_t index) {
+    if (has_type(spec, object)) {
+        PyArrayObject *dense = hilo_array_new(spec);
+        if (dense && PyArray_CopyInto(dense, (PyArrayObject *)object) < 0) Py_CLEAR(dense);
+        return dense;
+    }
     PyObject *module = PyImport_ImportModule("hilo.runtime.adapt");
     if (!module) return NULL;
     PyObject *shape = PyArray_IntTupleFromIntp(spec->ndim, spec->dims);
