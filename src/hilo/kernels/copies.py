@@ -13,6 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir.op import Op
+from hilo.ir.types import TensorType
 from hilo.kernels import elementwise
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
@@ -178,7 +179,7 @@ def dynamic_update_slice(op: Op, target: Target) -> Lowered:
     if t.size == 0:
         return Lowered([])
     count = len(op.operands)
-    phases = [_copy_if_elsewhere(t.nbytes, count, t.dtype.itemsize, elementwise.streams(t, target), target)]
+    phases = [copy_if_elsewhere(t, (0, count), target)]
     if update.size == 0:
         return Lowered(phases, in_place=((0, 0),))
     func = elementwise.new_func("update")
@@ -211,22 +212,23 @@ def _scalar(b: Builder, bufs: Node, number: int, x: Op) -> Callable:  # type: ig
     return lambda at: arith.load_elem(b, pointer(b, bufs, number), 0, x.dtype, invariant=True)
 
 
-def _copy_if_elsewhere(nbytes: int, count: int, unit: int, streaming: bool, target: Target) -> Phase:
-    """A phase that copies operand 0 to the result, if they are not one buffer."""
+def copy_if_elsewhere(t: TensorType, places: tuple[int, int], target: Target) -> Phase:
+    """A phase that copies one buffer to another, unless they are the same."""
     func = elementwise.new_func("copy")
     b = Builder(func)
     bufs, begin, end = func.params
-    source, result = pointer(b, bufs, 0), pointer(b, bufs, count)
-    copier = Copier(b, unit | nbytes, target, streaming=streaming)
+    source, result = (pointer(b, bufs, i) for i in places)
+    streaming = elementwise.streams(t, target)
+    copier = Copier(b, t.dtype.itemsize, target, streaming=streaming)
 
     def copy() -> None:
-        hi = b.smin(b.mul(end, PIECE), nbytes)
-        copier.copy(result, index.ZERO, source, index.ZERO, nbytes, b.mul(begin, PIECE), hi)
+        hi = b.smin(b.mul(end, PIECE), t.nbytes)
+        copier.copy(result, index.ZERO, source, index.ZERO, t.nbytes, b.mul(begin, PIECE), hi)
         if streaming:
             b.fence()
 
     same = b.cmp("eq", b.convert("ptrtoint", source, "i64"), b.convert("ptrtoint", result, "i64"))
     b.if_(same, lambda: None, copy)
     b.ret()
-    units = -(-nbytes // PIECE)
-    return Phase(func, units, min(nbytes, PIECE) / BYTES_PER_NS)
+    units = -(-t.nbytes // PIECE)
+    return Phase(func, units, min(t.nbytes, PIECE) / BYTES_PER_NS)
