@@ -13,27 +13,48 @@ import ml_dtypes  # noqa: F401  # registers bfloat16 with numpy
 import numpy as np
 
 from hilo.ir.dtypes import DType
+from hilo.ir.module import parameter
 from hilo.ir.op import Op, OpDef
 from hilo.ir.types import TensorType
 from hilo.loop import arith, interpret
 from hilo.loop.builder import Builder
 from hilo.loop.nodes import I64, PTR, Func
-from hilo.ir.module import parameter
 
 Arr = np.ndarray[Any, Any]
-_FLOATS = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 0.1, 0.49999997, 7.75, 100.0, 127.5, 128.0, 255.5, 256.0, 257.0, 32767.5, 65504.0,
+_FLOATS = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 0.1, 0.49999997, 7.75, 100.0, 127.5, 128.0, 255.5, 256.0, 257.0, 32767.5,
+           65504.0,
            65520.0, 65536.0, 8388609.0, 2.0**24 + 2, 2147483648.0, 4294967296.0, 9.223372036854775807e18,
            1.8446744073709552e19, 1e30, 3e-5, 6e-8, 1e-20, 1e-41, 1e300, 1e-310, np.inf, np.nan]  # fmt: skip
 
 
 def edges(t: DType, seed: int = 0, more: int = 8) -> Arr:
-    """Values of type `t` where things go wrong: ends of the range, zeros, subnormals, inf, NaN, ties; and `more` random ones."""
+    """Values of `t` where things go wrong: ends of the range, zeros, subnormals, inf, NaN, ties; `more` random ones."""
     rng = np.random.default_rng(seed)
     if t.kind == "b":
         return np.array([False, True])
     if t.is_int:
         info = (-(1 << (t.bits - 1)), (1 << (t.bits - 1)) - 1) if t.kind == "i" else (0, (1 << t.bits) - 1)
-        near = [info[0], info[0] + 1, info[1], info[1] - 1, info[1] // 2, info[1] // 3, 0, 1, 2, 3, 5, 7, 8, 10, 31, 32, 63, 64, 100]
+        near = [
+            info[0],
+            info[0] + 1,
+            info[1],
+            info[1] - 1,
+            info[1] // 2,
+            info[1] // 3,
+            0,
+            1,
+            2,
+            3,
+            5,
+            7,
+            8,
+            10,
+            31,
+            32,
+            63,
+            64,
+            100,
+        ]
         signs = [1, -1] if t.kind == "i" else [1]
         values = {v * s for v in near for s in signs if info[0] <= v * s <= info[1]}
         values |= {(1 << k) + d for k in (8, 16, 24, 31, 32, 53, 62) for d in (-1, 0, 1) if (1 << k) + d <= info[1]}
@@ -79,13 +100,17 @@ def same_bits(got: Arr, want: Arr, *inputs: Arr, what: object = "") -> None:
     """Fail, showing the first few values, unless the arrays have the same bits (NaNs are equal)."""
     bad = np.asarray(differences(got, want)).reshape(-1)
     if bad.any():
+        flat = [np.asarray(a).reshape(-1) for a in (got, want, *inputs)]
         at = np.flatnonzero(bad)[:6]
-        lines = [f"f({', '.join(repr(x.reshape(-1)[i]) for x in inputs)}) = {got.reshape(-1)[i]!r}, not {want.reshape(-1)[i]!r}" for i in at]
+        lines = [
+            f"f({', '.join(repr(x[i]) for x in flat[2:])}) = {flat[0][i]!r}, not {flat[1][i]!r}"
+            for i in at
+        ]
         raise AssertionError(f"{what}: {bad.sum()} of {bad.size} differ: " + "; ".join(lines))
 
 
 def ulps(got: Arr, want: Arr) -> Arr:
-    """The distance of two float arrays in units of the last place; NaNs are 0 apart, and infinitely far from all else."""
+    """The distance of two float arrays in units of the last place; NaNs are 0 apart, infinitely far from all else."""
     if got.dtype.kind == "c":
         return np.maximum(ulps(got.real, want.real), ulps(got.imag, want.imag))
     ints = f"i{got.dtype.itemsize}"

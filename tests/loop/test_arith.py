@@ -1,4 +1,4 @@
-"""Loop arithmetic against the reference, bit for bit, over all edge values: interpreted with many lanes, native with 1 and 8."""
+"""Loop arithmetic against the reference, bit for bit, over edge values: interpreted, and native with 1 and 8 lanes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from hilo.ir.dtypes import COMPILED, DType
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import TensorType
 
-UNARY = {"negate": "iufc", "abs": "ifc", "sign": "ifc", "not": "biu", "popcnt": "iu", "count_leading_zeros": "iu", "floor": "f",
+UNARY = {"negate": "iufc", "abs": "ifc", "sign": "ifc", "not": "biu", "popcnt": "iu", "count_leading_zeros": "iu",
+         "floor": "f",
          "ceil": "f", "round_nearest_even": "f", "round_nearest_afz": "f", "is_finite": "f", "real": "fc", "imag": "fc",
-         "chlo.square": "iufc", "chlo.conj": "fc", "chlo.is_inf": "f", "chlo.is_pos_inf": "f", "chlo.is_neg_inf": "f"}  # fmt: skip
-BINARY = {"add": "biufc", "subtract": "iufc", "multiply": "biufc", "divide": "iufc", "remainder": "iuf", "maximum": "biufc",
+         "chlo.square": "iufc", "chlo.conj": "fc", "chlo.is_inf": "f", "chlo.is_pos_inf": "f",
+         "chlo.is_neg_inf": "f"}  # fmt: skip
+BINARY = {"add": "biufc", "subtract": "iufc", "multiply": "biufc", "divide": "iufc", "remainder": "iuf",
+          "maximum": "biufc",
           "minimum": "biufc", "and": "biu", "or": "biu", "xor": "biu", "shift_left": "iu", "shift_right_logical": "iu",
           "shift_right_arithmetic": "iu", "power": "iu", "chlo.next_after": "f"}  # fmt: skip
 DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")

@@ -20,7 +20,11 @@ REAL = [d for d in COMPILED if not d.is_complex and d.bits >= 8]
 def values(t: DType, shape: tuple[int, ...]) -> np.ndarray:
     """Random bits, but no NaNs: bf16 and f16 pass through f32, which may quiet them."""
     rng = np.random.default_rng(t.bits)
-    x = np.resize(edges(t), shape) if t.kind in "bc" else rng.integers(0, 256, (*shape, t.itemsize)).astype(np.uint8).view(t.np)[..., 0]
+    x = (
+        np.resize(edges(t), shape)
+        if t.kind in "bc"
+        else rng.integers(0, 256, (*shape, t.itemsize)).astype(np.uint8).view(t.np)[..., 0]
+    )
     if not t.is_float:
         return x
     with np.errstate(invalid="ignore"):
@@ -46,7 +50,8 @@ def test_bitcasts_between_all_real_types(a: DType) -> None:
 
 
 @pytest.mark.parametrize(("a", "shape", "b", "out"), [
-    (dtypes.c64, (3,), dtypes.c64, (3,)), (dtypes.c64, (3, 2), dtypes.c128, (3,)), (dtypes.c128, (3,), dtypes.c64, (3, 2)),
+    (dtypes.c64, (3,), dtypes.c64, (3,)), (dtypes.c64, (3, 2), dtypes.c128, (3,)),
+    (dtypes.c128, (3,), dtypes.c64, (3, 2)),
 ])  # fmt: skip
 def test_bitcasts_of_complex_numbers(a: DType, shape: Any, b: DType, out: Any) -> None:
     rng = np.random.default_rng(0)
@@ -75,6 +80,13 @@ def test_narrow_integers_pack_lowest_bits_first() -> None:
 
 
 def test_no_elements_and_rank_0() -> None:
-    assert run_op(bitcast_convert, np.zeros((0, 2), np.float32), type=TensorType(dtypes.u8, (0, 2, 4))).shape == (0, 2, 4)
-    assert run_op(bitcast_convert, np.float64(1.0)[()] * np.ones(()), type=TensorType(dtypes.u32, (2,))).tolist() == [0, 0x3FF00000]
+    assert run_op(bitcast_convert, np.zeros((0, 2), np.float32), type=TensorType(dtypes.u8, (0, 2, 4))).shape == (
+        0,
+        2,
+        4,
+    )
+    assert run_op(bitcast_convert, np.float64(1.0)[()] * np.ones(()), type=TensorType(dtypes.u32, (2,))).tolist() == [
+        0,
+        0x3FF00000,
+    ]
     assert run_op(convert, np.array(1.7), type=TensorType(dtypes.i8)).tolist() == 1

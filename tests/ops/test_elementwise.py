@@ -1,4 +1,4 @@
-"""Reference semantics of elementwise ops: 8-bit integers exhaustively, floats against exact arithmetic, special values, errors."""
+"""Reference semantics of elementwise ops: pairs of bytes, floats against exact arithmetic, special values, errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,16 @@ from hilo.ir.types import Dim, TensorType, bounded
 from hilo.ops import numeric
 
 INF, NAN = math.inf, math.nan
-OURS = {"chlo", "chlo_broadcast", "compare", "complex", "convert", "elementwise_arith", "elementwise_bits", "elementwise_math"}
+OURS = {
+    "chlo",
+    "chlo_broadcast",
+    "compare",
+    "complex",
+    "convert",
+    "elementwise_arith",
+    "elementwise_bits",
+    "elementwise_math",
+}
 
 
 def run(name: str, *arrays: Any, **attrs: Any) -> np.ndarray:
@@ -77,7 +86,11 @@ def test_all_pairs_of_bytes(name: str, t: DType) -> None:
 def test_arithmetic_shifts_fill_with_the_highest_bit() -> None:
     for t in (dtypes.i8, dtypes.u8):
         x, y = all_pairs(t)
-        want = np.array([v >> min(n & 255, 8) for v, n in zip(x.view(np.int8).tolist(), y.tolist())]).astype(np.int8).view(t.np)
+        want = (
+            np.array([v >> min(n & 255, 8) for v, n in zip(x.view(np.int8).tolist(), y.tolist())])
+            .astype(np.int8)
+            .view(t.np)
+        )
         same_bits(run("shift_right_arithmetic", x, y), want, x, y)
 
 
@@ -96,7 +109,9 @@ def test_integers_at_the_ends_of_every_type(t: DType) -> None:
     assert run("negate", v).tolist() == [wrapped(-a) for a in v.tolist()]
     assert run("not", v).tolist() == [wrapped(~a) for a in v.tolist()]
     assert run("popcnt", v).tolist() == [bin(a & ((1 << t.bits) - 1)).count("1") for a in v.tolist()]
-    assert run("count_leading_zeros", v).tolist() == [t.bits - (a & ((1 << t.bits) - 1)).bit_length() for a in v.tolist()]
+    assert run("count_leading_zeros", v).tolist() == [
+        t.bits - (a & ((1 << t.bits) - 1)).bit_length() for a in v.tolist()
+    ]
     assert run("chlo.square", v).tolist() == [wrapped(a * a) for a in v.tolist()]
     if t.kind == "i":
         assert run("abs", v).tolist() == [wrapped(abs(a)) for a in v.tolist()]
@@ -116,7 +131,12 @@ def test_narrow_arithmetic_rounds_the_exact_result(name: str, t: DType) -> None:
         close = (x.view(np.int16) + near.astype(np.int16)).view(t.np)
         usable = np.isfinite(close) & (close.astype(np.float32) != 0)
     y = np.where(usable & (np.arange(x.size) % 2 == 0), close, y)
-    exact = {"add": lambda a, b: a + b, "subtract": lambda a, b: a - b, "multiply": lambda a, b: a * b, "divide": lambda a, b: a / b}
+    exact = {
+        "add": lambda a, b: a + b,
+        "subtract": lambda a, b: a - b,
+        "multiply": lambda a, b: a * b,
+        "divide": lambda a, b: a / b,
+    }
     got = run(name, x, y).astype(np.float64)
     half = {dtypes.bf16: Fraction(1, 2**8), dtypes.f16: Fraction(1, 2**11)}[t]
     least = {dtypes.bf16: Fraction(1, 2**134), dtypes.f16: Fraction(1, 2**25)}[t]
@@ -143,7 +163,9 @@ def test_signs_and_rounding() -> None:
     x = np.array([0.0, -0.0, 0.5, -0.5, 1.5, 2.5, -2.5, 0.49999997, 8388609.0, -INF, NAN, 1e-45], np.float32)
     same_bits(run("sign", x), np.array([0.0, -0.0, 1, -1, 1, 1, -1, 1, 1, -1, NAN, 1], np.float32))
     same_bits(run("round_nearest_afz", x), np.array([0.0, -0.0, 1, -1, 2, 3, -3, 0, 8388609, -INF, NAN, 0], np.float32))
-    same_bits(run("round_nearest_even", x), np.array([0.0, -0.0, 0, -0.0, 2, 2, -2, 0, 8388609, -INF, NAN, 0], np.float32))
+    same_bits(
+        run("round_nearest_even", x), np.array([0.0, -0.0, 0, -0.0, 2, 2, -2, 0, 8388609, -INF, NAN, 0], np.float32)
+    )
     same_bits(run("floor", x), np.array([0.0, -0.0, 0, -1, 1, 2, -3, 0, 8388609, -INF, NAN, 0], np.float32))
     same_bits(run("ceil", x), np.array([0.0, -0.0, 1, -0.0, 2, 3, -2, 1, 8388609, -INF, NAN, 1], np.float32))
     assert run("is_finite", x).tolist() == [True] * 9 + [False, False, True]
@@ -151,7 +173,9 @@ def test_signs_and_rounding() -> None:
 
 def test_remainder_is_fmod() -> None:
     x, y = pairs(edges(dtypes.f64), edges(dtypes.f64, 1))
-    want = [NAN if math.isinf(a) or b == 0 or a != a or b != b else math.fmod(a, b) for a, b in zip(x.tolist(), y.tolist())]
+    want = [
+        NAN if math.isinf(a) or b == 0 or a != a or b != b else math.fmod(a, b) for a, b in zip(x.tolist(), y.tolist())
+    ]
     same_bits(run("remainder", x, y), np.array(want), x, y)
 
 
@@ -165,7 +189,9 @@ def test_compare() -> None:
     order = np.array([-NAN, -INF, -1.0, -1e-45, -0.0, 0.0, 1e-45, 1.0, INF, NAN])
     for t in (np.float32, np.float16, dtypes.bf16.np, np.float64):
         v = np.unique(order.astype(t).view(f"i{np.dtype(t).itemsize}"))  # f16 and bf16 have no 1e-45
-        v = np.array(sorted(v.tolist(), key=lambda b: b if b >= 0 else ~b - (1 << 64)), f"i{np.dtype(t).itemsize}").view(t)
+        v = np.array(
+            sorted(v.tolist(), key=lambda b: b if b >= 0 else ~b - (1 << 64)), f"i{np.dtype(t).itemsize}"
+        ).view(t)
         ranks = np.arange(v.size)
         a, b = pairs(v, v)
         i, j = pairs(ranks, ranks)
@@ -195,9 +221,13 @@ def test_complex_arithmetic_against_exact_fractions() -> None:
             for p, q, g in zip(x.tolist(), y.tolist(), got):
                 (a, b), (c, d) = map(Fraction, p), map(Fraction, q)
                 n = c * c + d * d
-                want = (a * c - b * d, a * d + b * c) if name == "multiply" else ((a * c + b * d) / n, (b * c - a * d) / n)
+                want = (
+                    (a * c - b * d, a * d + b * c) if name == "multiply" else ((a * c + b * d) / n, (b * c - a * d) / n)
+                )
                 for w, v in zip(want, (g.real, g.imag)):
-                    assert abs(Fraction(float(v)) - w) <= abs(w) * Fraction(1, 2**23 if part is np.float32 else 2**52), (name, p, q)
+                    assert abs(Fraction(float(v)) - w) <= abs(w) * Fraction(
+                        1, 2**23 if part is np.float32 else 2**52
+                    ), (name, p, q)
 
 
 def test_complex_at_the_ends_of_the_range() -> None:
@@ -217,7 +247,9 @@ def test_parts() -> None:
     same_bits(run("real", x), np.array([1, NAN], np.float32))
     same_bits(run("imag", x), np.array([-2, -0.0], np.float32))
     same_bits(run("imag", np.array([NAN, 1.0])), np.array([0.0, 0.0]))
-    same_bits(run("complex", np.array([INF, -0.0]), np.array([NAN, -0.0])), np.array([complex(INF, NAN), complex(-0.0, -0.0)]))
+    same_bits(
+        run("complex", np.array([INF, -0.0]), np.array([NAN, -0.0])), np.array([complex(INF, NAN), complex(-0.0, -0.0)])
+    )
 
 
 @pytest.mark.parametrize("name", ["sqrt", "exponential", "log", "sine", "tanh", "logistic", "cbrt", "log_plus_one"])
@@ -237,7 +269,9 @@ def ours() -> list[Any]:
 @pytest.mark.parametrize("kind", ours(), ids=str)
 def test_examples(kind: Any) -> None:
     """Every piece is there, and evaluate, infer, expand, sharding and cost agree on each example."""
-    assert kind.doc and kind.examples and kind.evaluate
+    assert kind.doc
+    assert kind.examples
+    assert kind.evaluate
     assert kind.scalar or kind.element or kind.expand
     for types, attrs in kind.examples:
         op = made(kind, types, attrs)

@@ -1,8 +1,9 @@
-"""The converters against exact rational arithmetic: 8- and 16-bit types exhaustively, wider ones at every rounding boundary."""
+"""The converters against exact rational arithmetic: 8- and 16-bit types exhaustively, wider ones at every boundary."""
 
 from __future__ import annotations
 
 import bisect
+import itertools
 from fractions import Fraction
 
 import numpy as np
@@ -31,7 +32,7 @@ def finite(t: DType) -> np.ndarray:
 
 
 def nearest(values: list[int], table: list[float], t: DType) -> np.ndarray:
-    """The oracle: each integer as the nearest float of `t`, ties to even, large ones inf. (Integers lie between integers.)"""
+    """The oracle: each integer as the nearest float of `t`, ties to even, large ones inf."""
     past = Fraction(table[-1]) + (Fraction(table[-1]) - Fraction(table[-2])) / 2
     out = []
     for v in values:
@@ -54,13 +55,22 @@ def test_rounding_f64_and_f32_at_every_boundary(t: DType) -> None:
     high = np.append(low[1:], low[-1] + (low[-1] - low[-2]))
     middle = (low + high) / 2  # exact
     up, even = np.append(low[1:], np.inf), np.arange(low.size) % 2 == 0
-    tests = [(middle, np.where(even, low, up)), (np.nextafter(middle, 0), low), (np.nextafter(middle, np.inf), up), (low, low)]
+    tests = [
+        (middle, np.where(even, low, up)),
+        (np.nextafter(middle, 0), low),
+        (np.nextafter(middle, np.inf), up),
+        (low, low),
+    ]
     for x, want in tests:
         for sign in (1, -1):
             same_bits(numeric.convert(sign * x, t), (sign * want).astype(np.float32).astype(t.np), x, what="f64")
     single = middle.astype(np.float32)  # one bit more than t has, so exact
     assert (single == middle).all()
-    for x, want in ((single, tests[0][1]), (np.nextafter(single, np.float32(0)), low), (np.nextafter(single, np.float32(np.inf)), up)):
+    for x, want in (
+        (single, tests[0][1]),
+        (np.nextafter(single, np.float32(0)), low),
+        (np.nextafter(single, np.float32(np.inf)), up),
+    ):
         same_bits(numeric.convert(x, t), want.astype(np.float32).astype(t.np), x, what="f32")
 
 
@@ -69,7 +79,7 @@ def test_rounding_f64_and_f32_at_every_boundary(t: DType) -> None:
 def test_rounding_integers_at_every_boundary(t: DType, s: DType) -> None:
     lo, hi = numeric.int_range(s)
     table = finite(t)
-    whole = [int(a + b) // 2 for a, b in zip(table, table[1:]) if 2 <= a + b < 2 * hi]
+    whole = [int(a + b) // 2 for a, b in itertools.pairwise(table) if 2 <= a + b < 2 * hi]
     ints = {v + d for v in [*whole, *(int(a) for a in table if a < hi), hi, lo] for d in (-1, 0, 1)}
     values = [v for v in ints if lo <= v <= hi] + [-v for v in ints if lo <= -v <= hi]
     got = numeric.convert(np.array(values, s.np), t)
@@ -78,15 +88,22 @@ def test_rounding_integers_at_every_boundary(t: DType, s: DType) -> None:
 
 def test_rounding_integers_to_f32_and_f64() -> None:
     rng = np.random.default_rng(0)
-    values = [int(v) for v in rng.integers(0, 1 << 63, 3000)] + [(1 << k) + d for k in range(24, 63) for d in (-1, 0, 1)]
+    values = [int(v) for v in rng.integers(0, 1 << 63, 3000)] + [
+        (1 << k) + d for k in range(24, 63) for d in (-1, 0, 1)
+    ]
     values += [(1 << 63) - (1 << 38), (1 << 63) - (1 << 9), (1 << 54) + 2, (1 << 25) + 2, (1 << 25) + 6]
     for sign in (1, -1):
         signed = np.array([sign * v for v in values], np.int64)
-        assert numeric.convert(signed, dtypes.f64).tolist() == [float(int(v)) for v in signed]  # Python rounds to nearest even
+        assert numeric.convert(signed, dtypes.f64).tolist() == [
+            float(int(v)) for v in signed
+        ]  # Python rounds to nearest even
     unsigned = [*values, (1 << 64) - 1, (1 << 64) - 1024, (1 << 64) - 1025, (1 << 63) + 1]
     assert numeric.convert(np.array(unsigned, np.uint64), dtypes.f64).tolist() == [float(v) for v in unsigned]
     for v, f in zip(unsigned, numeric.convert(np.array(unsigned, np.uint64), dtypes.f32).tolist()):
-        best = min(abs(Fraction(f) - v), *(abs(Fraction(float(np.nextafter(np.float32(f), np.float32(e)))) - v) for e in (0, 1e38)))
+        best = min(
+            abs(Fraction(f) - v),
+            *(abs(Fraction(float(np.nextafter(np.float32(f), np.float32(e)))) - v) for e in (0, 1e38)),
+        )
         assert abs(Fraction(f) - v) == best, v
 
 
@@ -102,8 +119,15 @@ def test_narrow_floats_to_integers(s: DType) -> None:
 
 
 def test_wide_floats_to_integers() -> None:
-    ends = [s * (2.0**k) * f for k in (7, 8, 15, 16, 31, 32, 63, 64) for s in (1, -1) for f in (1, 1 - 2**-30, 1 - 2**-53, 1 + 2**-52)]
-    x = np.array([*ends, 0.0, -0.0, 0.99, -0.99, -1.0, 5e-324, 1e308, -1e308, np.inf, -np.inf, np.nan, 1.5, -1.5, 255.9])
+    ends = [
+        s * (2.0**k) * f
+        for k in (7, 8, 15, 16, 31, 32, 63, 64)
+        for s in (1, -1)
+        for f in (1, 1 - 2**-30, 1 - 2**-53, 1 + 2**-52)
+    ]
+    x = np.array(
+        [*ends, 0.0, -0.0, 0.99, -0.99, -1.0, 5e-324, 1e308, -1e308, np.inf, -np.inf, np.nan, 1.5, -1.5, 255.9]
+    )
     for v in (x, x.astype(np.float32, casting="unsafe")) if np.isfinite(x[:-5]).all() else (x,):
         for t in INTS:
             lo, hi = numeric.int_range(t)
@@ -123,7 +147,9 @@ def test_widening_narrow_floats_is_exact() -> None:
                 want = (bits << 16).view(np.float32).astype(np.float64)
             else:
                 exponent, fraction = (bits >> 10) & 31, (bits & 1023).astype(np.float64)
-                size = np.where(exponent == 0, fraction * 2.0**-24, (1024 + fraction) * 2.0 ** (exponent.astype(np.float64) - 25))
+                size = np.where(
+                    exponent == 0, fraction * 2.0**-24, (1024 + fraction) * 2.0 ** (exponent.astype(np.float64) - 25)
+                )
                 size = np.where(exponent == 31, np.inf, size)
                 want = np.where(bits >> 15 == 1, -size, size)
             same_bits(got.astype(np.float64), want, x)
@@ -151,7 +177,13 @@ def test_integers_wrap_and_booleans() -> None:
         lo, hi = numeric.int_range(t)
         want = [(int(v) - lo) % (hi - lo + 1) + lo for v in x]
         assert numeric.convert(x, t).astype(object).tolist() == want, t
-    assert numeric.convert(np.array([0.0, -0.0, 1e-45, np.nan, -np.inf], np.float32), dtypes.i1).tolist() == [False, False, True, True, True]
+    assert numeric.convert(np.array([0.0, -0.0, 1e-45, np.nan, -np.inf], np.float32), dtypes.i1).tolist() == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
     assert numeric.convert(np.array([0 + 1j, 1 + 0j]), dtypes.i1).tolist() == [False, True]
     for t in dtypes.COMPILED:
         assert numeric.convert(np.array([False, True]), t).astype(np.complex128).tolist() == [0, 1]
@@ -178,7 +210,8 @@ def test_reduce_precision_agrees_with_conversion() -> None:
     """5 exponent and 10 mantissa bits are f16, without its subnormals; 8 and 7 are bf16."""
     rng = np.random.default_rng(1)
     x = np.concatenate([rng.integers(0, 1 << 32, 20000, dtype=np.uint32).view(np.float32),
-                        np.array([65519.996, 65520.0, 6.1e-5, 6.103515e-5, 6.1035156e-5, -0.0, np.inf], np.float32)])  # fmt: skip
+                        np.array([65519.996, 65520.0, 6.1e-5, 6.103515e-5, 6.1035156e-5, -0.0, np.inf],
+                                 np.float32)])  # fmt: skip
     with np.errstate(all="ignore"):
         half = numeric.convert(x, dtypes.f16).astype(np.float32)
         want = np.where(np.abs(half) < 2.0**-14, np.copysign(np.float32(0), x), half).astype(np.float32)

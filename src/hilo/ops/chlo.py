@@ -1,4 +1,6 @@
-"""CHLO functions and predicates: erf, hyperbolic and inverse functions, gamma functions, conj, is_inf ... Imports ir, loop.
+"""CHLO functions and predicates: erf, hyperbolic and inverse functions, gamma functions, conj, is_inf ...
+
+Imports ir, loop.
 
 Special functions of bf16 and f16 are computed in f32 or wider and rounded once.
 """
@@ -193,7 +195,9 @@ class square:
     """The operand times itself; complex: `((x - y)(x + y), 2xy)`. Integers, floats, complex."""
 
     infer = unary("iufc")
-    evaluate = by_kind(i=numeric.exact_int(np.square), f=numeric.arithmetic(np.square), c=numeric.elementwise(numeric_complex.square))
+    evaluate = by_kind(
+        i=numeric.exact_int(np.square), f=numeric.arithmetic(np.square), c=numeric.elementwise(numeric_complex.square)
+    )
     scalar = arith("square")
     sharding = pointwise
     examples = examples("iufc")
@@ -268,7 +272,10 @@ class is_neg_inf:
 
 @op("next_after", dialect="chlo")
 class next_after:
-    """The next value after `x` towards `y` (it may be subnormal); `y` where they are equal, NaN where one is. Floats."""
+    """The next value after `x` towards `y` (it may be subnormal); `y` where they are equal, NaN where one is.
+
+    Floats.
+    """
 
     @staticmethod
     def infer(x: Type, y: Type) -> Type:
@@ -319,4 +326,7 @@ class constant_like:
         return constant(value=Array(value.data, x.shape))
 
     sharding = pointwise
-    examples = [((TensorType(i1, (2, 3)),), {"value": Array(np.float32(1.5))}), ((TensorType(i1),), {"value": Array(np.int8(-1))})]
+    examples = [
+        ((TensorType(i1, (2, 3)),), {"value": Array(np.float32(1.5))}),
+        ((TensorType(i1),), {"value": Array(np.int8(-1))}),
+    ]

@@ -1,7 +1,8 @@
 """CHLO's broadcast_* ops: an elementwise op after broadcasting its operands against each other. Imports ir.
 
-Operands of equal rank broadcast along axes of size 1. Operands of different rank: `broadcast_dimensions` says which axes of
-the result those of the smaller one are; without it they are the last ones. All expand to broadcast_in_dim and the op.
+Operands of equal rank broadcast along axes of size 1. Operands of different rank: `broadcast_dimensions` says which
+axes of the result those of the smaller one are; without it they are the last ones. They expand to broadcast_in_dim
+and the op.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from hilo.ir.dtypes import f32, i1, i32
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import op
 from hilo.ir.types import Dim, TensorType, Type
-from hilo.ops import chlo, compare, complex, elementwise_arith, elementwise_bits, elementwise_math
+from hilo.ops import chlo, compare, elementwise_arith, elementwise_bits, elementwise_math
 from hilo.ops.checks import ascending, in_range, same_dim, tensors, unique
+from hilo.ops.complex import complex_
 from hilo.ops.numeric import Arr
 from hilo.ops.shape import axis_names, broadcast_in_dim
 
@@ -36,11 +38,18 @@ def broadcast_shape(types: tuple[TensorType, ...], dims: Dims) -> tuple[Any, ...
     rank = max(t.rank for t in types)
     if dims is not None:
         least = min(t.rank for t in types)
-        require(len(dims) == least, "", "broadcast_dimensions {dims} must name one axis for each of the {n} of the smaller operand",
+        require(len(dims) == least, "", "broadcast_dimensions {dims} must name {n} axes, as the smaller operand has",
                 dims=dims, n=least)  # fmt: skip
         ok = in_range(dims, rank) and unique(dims) and ascending(dims)
-        require(ok, "", "broadcast_dimensions {dims} must be ascending axes of a rank-{rank} result", dims=dims, rank=rank)
-        require(least < rank or dims == tuple(range(rank)), "", "broadcast_dimensions {dims} of operands of equal rank", dims=dims)
+        require(
+            ok, "", "broadcast_dimensions {dims} must be ascending axes of a rank-{rank} result", dims=dims, rank=rank
+        )
+        require(
+            least < rank or dims == tuple(range(rank)),
+            "",
+            "broadcast_dimensions {dims} of operands of equal rank",
+            dims=dims,
+        )
     shape: list[Any] = [1] * rank
     for t in types:
         for n, at in zip(t.shape, axes_of(t, rank, dims)):
@@ -62,7 +71,9 @@ def broadcast_op(x: Op, shape: tuple[int, ...], dims: Dims) -> Op:
     """The value `x` in `shape`."""
     if x.shape == shape:
         return x
-    return broadcast_in_dim(x, broadcast_dimensions=axes_of(x.tensor, len(shape), dims), type=TensorType(x.dtype, shape))
+    return broadcast_in_dim(
+        x, broadcast_dimensions=axes_of(x.tensor, len(shape), dims), type=TensorType(x.dtype, shape)
+    )
 
 
 def sharding(*types: TensorType, out: TensorType, broadcast_dimensions: Dims = None, **_: Any) -> str:
@@ -115,7 +126,7 @@ def _define(inner: OpDef, name: str | None = None) -> OpDef:
         **pieces,
         "attrs": {"broadcast_dimensions": None},
         "examples": _examples(inner),
-        "__doc__": f"`{inner.full_name}` after broadcasting its operands; broadcast_dimensions as described for this file.",
+        "__doc__": f"`{inner.full_name}` after broadcasting its operands, along broadcast_dimensions if given.",
     }
     return op(f"broadcast_{what}", dialect="chlo")(type(f"broadcast_{what}", (), body))
 
@@ -124,7 +135,7 @@ broadcast_add = _define(elementwise_arith.add)
 broadcast_and = _define(elementwise_bits.and_)
 broadcast_atan2 = _define(elementwise_math.atan2)
 broadcast_compare = _define(compare.compare)
-broadcast_complex = _define(complex.complex_)
+broadcast_complex = _define(complex_)
 broadcast_divide = _define(elementwise_arith.divide)
 broadcast_maximum = _define(elementwise_arith.maximum)
 broadcast_minimum = _define(elementwise_arith.minimum)
@@ -166,5 +177,3 @@ class broadcast_select:
         ((TensorType(i1), TensorType(i32, (3,)), TensorType(i32, (2, 3))), {}),
         ((TensorType(i1), TensorType(i32), TensorType(i32)), {}),
     ]
-
-

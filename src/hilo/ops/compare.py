@@ -15,7 +15,14 @@ from hilo.ops.checks import same_shape, tensors
 from hilo.ops.elementwise_base import arith, check_kinds, examples, lowering, merge, pointwise, same_types
 from hilo.ops.numeric import Arr
 
-DIRECTIONS = {"EQ": np.equal, "NE": np.not_equal, "GE": np.greater_equal, "GT": np.greater, "LE": np.less_equal, "LT": np.less}
+DIRECTIONS = {
+    "EQ": np.equal,
+    "NE": np.not_equal,
+    "GE": np.greater_equal,
+    "GT": np.greater,
+    "LE": np.less_equal,
+    "LT": np.less,
+}
 _TYPES = {"b": ("UNSIGNED",), "u": ("UNSIGNED",), "i": ("SIGNED",), "f": ("FLOAT", "TOTALORDER"), "c": ("FLOAT",)}
 _SIGNS = {"GE": ">=", "GT": ">", "LE": "<=", "LT": "<"}
 
@@ -39,7 +46,8 @@ class compare:
         require(comparison_direction in DIRECTIONS, "I3", "unknown comparison_direction {d}", d=comparison_direction)
         known = _TYPES[a.dtype.kind]
         require(compare_type == "NOTYPE" or compare_type in known, "C3",
-                "compare_type of {a} must be {known}, not {t}", a=a, known=" or ".join(known), t=compare_type)  # fmt: skip
+                "compare_type of {a} must be {known}, not {t}", a=a,
+                known=" or ".join(known), t=compare_type)  # fmt: skip
         return merge(a, b).with_dtype(i1)
 
     @staticmethod
@@ -55,23 +63,29 @@ class compare:
         return np.asarray(DIRECTIONS[comparison_direction](x, y), np.bool_)
 
     @staticmethod
-    def scalar(b: Any, out: TensorType, x: Any, y: Any, *, comparison_direction: str, compare_type: str, **_: Any) -> Any:
+    def scalar(
+        b: Any, out: TensorType, x: Any, y: Any, *, comparison_direction: str, compare_type: str, **_: Any
+    ) -> Any:
         return lowering("arith", "compare")(b, x, y, comparison_direction, total_order=compare_type == "TOTALORDER")
 
     sharding = pointwise
     examples = [
         *examples("biufc", 2, comparison_direction="EQ"),
         *examples("biuf", 2, comparison_direction="LT"),
-        *[((TensorType(d, (9,)),) * 2, {"comparison_direction": "GE", "compare_type": "TOTALORDER"}) for d in (bf16, f16, f32, f64)],
+        *[
+            ((TensorType(d, (9,)),) * 2, {"comparison_direction": "GE", "compare_type": "TOTALORDER"})
+            for d in (bf16, f16, f32, f64)
+        ],
         *[((TensorType(c64, (5,)),) * 2, {"comparison_direction": d}) for d in ("NE", "GE", "GT", "LE", "LT")],
     ]
 
 
 @op("select")
 class select:
-    """`on_true` where `pred`, else `on_false`; a rank-0 `pred` chooses for all elements. Any element type. Spec: select.
+    """`on_true` where `pred`, else `on_false`; a rank-0 `pred` chooses for all elements.
 
-    The scalar piece sees a rank-0 `pred` as a value shared by all lanes (one lane): kernels broadcast rank-0 operands.
+    Any element type. The scalar piece sees a rank-0 `pred` as a value shared by all lanes (one lane): kernels broadcast
+    rank-0 operands. Spec: select.
     """
 
     @staticmethod

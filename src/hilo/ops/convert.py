@@ -40,8 +40,8 @@ class convert:
     """The operand's values in another element type. Any element types. Spec: convert.
 
     Floats and integers round once, to nearest, ties to even. Floats become integers by cutting off the fraction; out of
-    range they go to the nearest end, NaN to 0. Integers wrap. To booleans: whether non-zero. Of complex numbers only the
-    real part goes to other types.
+    range they go to the nearest end, NaN to 0. Integers wrap. To booleans: whether non-zero. Of complex numbers, only
+    the real part goes to other types.
     """
 
     @staticmethod
@@ -92,7 +92,13 @@ class bitcast_convert:
     @staticmethod
     def infer(x: Type, *, type: Type) -> Type:  # noqa: A002
         s, t = tensor(x), tensor(type)
-        require(s.dtype.is_complex == t.dtype.is_complex, "C2", "complex numbers only become complex numbers: {s} to {t}", s=s, t=t)
+        require(
+            s.dtype.is_complex == t.dtype.is_complex,
+            "C2",
+            "complex numbers only become complex numbers: {s} to {t}",
+            s=s,
+            t=t,
+        )
         old, new = s.dtype.bits, t.dtype.bits
         if old == new:
             require(same_shape(s.shape, t.shape), "C1", "{s} and {t} must have one shape", s=s, t=t)
@@ -124,7 +130,8 @@ class bitcast_convert:
     examples = [
         ((TensorType(a, sa),), {"type": TensorType(b, sb)})
         for a, sa, b, sb in [
-            (f32, (5,), i32, (5,)), (bf16, (5,), i16, (5,)), (f64, (), u64, ()), (i8, (7,), u8, (7,)), (i1, (3,), i1, (3,)),
+            (f32, (5,), i32, (5,)), (bf16, (5,), i16, (5,)), (f64, (), u64, ()), (i8, (7,), u8, (7,)),
+            (i1, (3,), i1, (3,)),
             (c64, (3,), c64, (3,)), (f32, (2,), i8, (2, 4)), (i8, (2, 4), f32, (2,)), (u64, (3,), f16, (3, 4)),
             (bf16, (3, 2), u32, (3,)), (f64, (0,), i16, (0, 4)), (c64, (3, 2), c128, (3,)), (c128, (), c64, (2,)),
             (i64, (1,), f32, (1, 2)), (i1, (2, 8), u8, (2,)), (i16, (2,), i1, (2, 16)),

@@ -1,4 +1,7 @@
-"""Elementwise arithmetic: add, subtract, multiply, divide, remainder, power, extrema, abs, negate, sign. Imports ir, loop."""
+"""Elementwise arithmetic: add, subtract, multiply, divide, remainder, power, extrema, abs, negate, sign.
+
+Imports ir, loop.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from hilo.ops.numeric import Arr
 
 
 def by_kind(**functions: Callable[..., Arr]) -> Callable[..., Arr]:
-    """An `evaluate` that chooses by the first operand's kind: b, i, u, f, c (`i` serves `u` too, where there is none)."""
+    """An `evaluate` that chooses by the first operand's kind: b, i, u, f, c (`i` serves `u` where there is none)."""
 
     def evaluate(*xs: Arr, **_: Any) -> Arr:
         kind = from_numpy(xs[0].dtype).kind
@@ -33,7 +36,9 @@ class add:
     """The sum of `lhs` and `rhs`: integers wrap, booleans OR, floats round to nearest. Any element type. Spec: add."""
 
     infer = binary("biufc")
-    evaluate = by_kind(b=np.logical_or, i=numeric.exact_int(np.add), f=numeric.arithmetic(np.add), c=numeric.arithmetic(np.add))
+    evaluate = by_kind(
+        b=np.logical_or, i=numeric.exact_int(np.add), f=numeric.arithmetic(np.add), c=numeric.arithmetic(np.add)
+    )
     scalar = arith("add")
     sharding = pointwise
     examples = examples("biufc", 2)
@@ -44,7 +49,9 @@ class subtract:
     """`lhs - rhs`; integers wrap. Integers, floats, complex. Spec: subtract."""
 
     infer = binary("iufc")
-    evaluate = by_kind(i=numeric.exact_int(np.subtract), f=numeric.arithmetic(np.subtract), c=numeric.arithmetic(np.subtract))
+    evaluate = by_kind(
+        i=numeric.exact_int(np.subtract), f=numeric.arithmetic(np.subtract), c=numeric.arithmetic(np.subtract)
+    )
     scalar = arith("subtract")
     sharding = pointwise
     examples = examples("iufc", 2)
@@ -83,9 +90,10 @@ class divide:
 
 @op("remainder")
 class remainder:
-    """What truncating division leaves, with the sign of `lhs`; exact (C's fmod). By zero, integers give `lhs`, floats NaN.
+    """What truncating division leaves, with the sign of `lhs`; exact (C's fmod).
 
-    Integers, floats. Complex operands verify (the spec leaves their meaning open) but do not run. Spec: remainder.
+    By zero, integers give `lhs`, floats NaN. Integers, floats. Complex operands verify but do not run: the spec leaves
+    their meaning open. Spec: remainder.
     """
 
     infer = binary("iufc")
@@ -105,7 +113,10 @@ class remainder:
 
 @op("maximum")
 class maximum:
-    """The larger of `lhs` and `rhs`: NaN wins, -0 < +0; booleans OR; complex lexicographic. Any element type. Spec: maximum."""
+    """The larger of `lhs` and `rhs`: NaN wins, -0 < +0; booleans OR; complex lexicographic. Any element type.
+
+    Spec: maximum.
+    """
 
     infer = binary("biufc")
     evaluate = numeric.maximum
@@ -116,7 +127,10 @@ class maximum:
 
 @op("minimum")
 class minimum:
-    """The smaller of `lhs` and `rhs`: NaN wins, -0 < +0; booleans AND; complex lexicographic. Any element type. Spec: minimum."""
+    """The smaller of `lhs` and `rhs`: NaN wins, -0 < +0; booleans AND; complex lexicographic. Any element type.
+
+    Spec: minimum.
+    """
 
     infer = binary("biufc")
     evaluate = numeric.minimum
@@ -152,7 +166,10 @@ class power:
 
 @op("abs")
 class abs_:
-    """The absolute value; of complex numbers the modulus, a float. INT_MIN stays. Signed integers, floats, complex. Spec: abs."""
+    """The absolute value; of complex numbers the modulus, a float. INT_MIN stays. Signed integers, floats, complex.
+
+    Spec: abs.
+    """
 
     @staticmethod
     def infer(x: Type) -> Type:
@@ -190,11 +207,15 @@ def _sign_float(x: Arr) -> Arr:
 
 @op("sign")
 class sign:
-    """-1, 0 or 1 with the sign of the operand; keeps NaN and -0. Complex: `x / abs(x)`. Signed integers, floats, complex. Spec: sign."""
+    """-1, 0 or 1 with the sign of the operand; keeps NaN and -0. Complex: `x / abs(x)`.
+
+    Signed integers, floats, complex. Spec: sign.
+    """
 
     infer = unary("ifc")
-    evaluate = by_kind(i=numeric.exact_int(np.sign), f=numeric.quiet(_sign_float), c=numeric.elementwise(numeric_complex.sign))
+    evaluate = by_kind(
+        i=numeric.exact_int(np.sign), f=numeric.quiet(_sign_float), c=numeric.elementwise(numeric_complex.sign)
+    )
     scalar = arith("sign")
     sharding = pointwise
     examples = examples("ifc")
-

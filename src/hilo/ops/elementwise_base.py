@@ -1,4 +1,7 @@
-"""What the elementwise ops share: shape inference, examples, sharding. Imports errors and ir; the lowerings load lazily."""
+"""What the elementwise ops share: shape inference, examples, sharding.
+
+Imports errors and ir; the lowerings load lazily.
+"""
 
 from __future__ import annotations
 
@@ -112,5 +115,5 @@ def of_kinds(kinds: str) -> list[DType]:
 
 
 def examples(kinds: str, operands: int = 1, **attrs: Any) -> list[tuple[tuple[TensorType, ...], dict[str, Any]]]:
-    """Every compiled element type of these kinds once, over shapes with rank 0, no elements, whole and ragged vectors."""
+    """Every compiled element type of these kinds once, over shapes: rank 0, no elements, whole and ragged vectors."""
     return [((TensorType(d, s),) * operands, attrs) for d, s in zip(of_kinds(kinds), cycle(_SHAPES))]

@@ -57,7 +57,10 @@ class not_:
 
 @op("shift_left")
 class shift_left:
-    """`lhs` shifted left by `rhs` bits (taken as unsigned); 0 when that is past the width. Integers. Spec: shift_left."""
+    """`lhs` shifted left by `rhs` bits (taken as unsigned); 0 when that is past the width. Integers.
+
+    Spec: shift_left.
+    """
 
     infer = binary("iu")
 
@@ -90,7 +93,10 @@ class shift_right_arithmetic:
 
 @op("shift_right_logical")
 class shift_right_logical:
-    """`lhs` shifted right by `rhs` bits (taken as unsigned), filled with zeros; 0 past the width. Integers. Spec: shift_right_logical."""
+    """`lhs` shifted right by `rhs` bits (taken as unsigned), filled with zeros; 0 past the width. Integers.
+
+    Spec: shift_right_logical.
+    """
 
     infer = binary("iu")
 

@@ -1,4 +1,6 @@
-"""Reference numerics: exact arithmetic in numpy, rounded once by converters of our own. Imports numpy and ir.dtypes only.
+"""Reference numerics: exact arithmetic in numpy, rounded once by converters of our own.
+
+Imports numpy and ir.dtypes only.
 
 numpy and ml_dtypes round twice on the way from f64 or i64 to bf16 and f16 (through f32); these converters do not. Every
 function takes and gives arrays (0-d ones stay arrays) and lets no floating-point warning out.
@@ -68,7 +70,10 @@ def power(x: Arr, y: Arr) -> Arr:
 
 # ---- to floats
 def odd_f32(x: Arr) -> Arr:
-    """f64 -> f32, rounded to odd: inexact values get a last bit of one. Rounding that again, to at most 22 bits, rounds once."""
+    """f64 -> f32, rounded to odd: inexact values get a last bit of one.
+
+    Rounding that again, to at most 22 bits, rounds once.
+    """
     x = np.asarray(x, np.float64)
     y = x.astype(np.float32)
     back = y.astype(np.float64)
@@ -124,11 +129,15 @@ def narrow(x: Any, t: DType) -> Arr:
 
 def int_to_float(x: Arr, t: DType) -> Arr:
     """An integer array as float type `t`, rounded once."""
-    if x.dtype.itemsize == 8 and t.bits < 64:  # keep 53 bits, the last of which is sticky: exact in f64, rounds right later
+    if (
+        x.dtype.itemsize == 8 and t.bits < 64
+    ):  # keep 53 bits, the last of which is sticky: exact in f64, rounds right later
         negative = x < 0
         mag = x.astype(np.uint64)
         mag = np.asarray(np.where(negative, np.uint64(0) - mag, mag))
-        sticky = (mag & np.uint64(~0x7FF & (1 << 64) - 1)) | (np.asarray((mag & np.uint64(0x7FF)) != 0).astype(np.uint64) << np.uint64(11))
+        sticky = (mag & np.uint64(~0x7FF & (1 << 64) - 1)) | (
+            np.asarray((mag & np.uint64(0x7FF)) != 0).astype(np.uint64) << np.uint64(11)
+        )
         value = np.where(mag >= np.uint64(1 << 53), sticky, mag).astype(np.float64)
         return _narrow_real(np.asarray(np.where(negative, -value, value)), t)
     if from_numpy(x.dtype).bits < 8:
@@ -233,7 +242,10 @@ def exact_int(fn: Callable[..., Any]) -> Callable[..., Arr]:
         t = from_numpy(xs[0].dtype)
         held = np.int64 if t.kind == "i" else np.uint64
         with np.errstate(all="ignore"):
-            wide = (x.astype(np.int8 if t.kind == "i" else np.uint8).astype(held) if t.bits < 8 else x.astype(held) for x in xs)
+            wide = (
+                x.astype(np.int8 if t.kind == "i" else np.uint8).astype(held) if t.bits < 8 else x.astype(held)
+                for x in xs
+            )
             return wrap_int(np.asarray(fn(*wide)), t)
 
     return evaluate
@@ -257,7 +269,7 @@ def int_remainder(x: Arr, y: Arr) -> Arr:
 
 
 def int_power(x: Arr, y: Arr) -> Arr:
-    """x ** y modulo 2**64; negative exponents give the truncated 1 / x**-y (0, except for x = 1 and -1; 0 for x = 0)."""
+    """x ** y modulo 2**64; negative exponents give 1 for 1, +-1 for -1 and 0 for all else."""
     x, y = np.broadcast_arrays(x, y)
     out, base, left = np.ones_like(x), x.copy(), y.astype(np.uint64)
     for _ in range(64):
@@ -273,7 +285,10 @@ def int_power(x: Arr, y: Arr) -> Arr:
 
 
 def shift(x: Arr, y: Arr, how: str) -> Arr:
-    """`how`: left, logical or arithmetic. The amount is unsigned; amounts past the width give 0 (arithmetic: the sign)."""
+    """`how`: left, logical or arithmetic.
+
+    The amount is unsigned; amounts past the width give 0 (arithmetic: the sign).
+    """
     t = from_numpy(x.dtype)
     u, bits = _as_unsigned(x)
     n, _ = _as_unsigned(y)
@@ -289,7 +304,9 @@ def shift(x: Arr, y: Arr, how: str) -> Arr:
 
 def _bit_count(u: Arr) -> Arr:
     """The number of ones in u64 values, as i64."""
-    counts = np.unpackbits(np.ascontiguousarray(u).reshape(*u.shape, 1).view(np.uint8), axis=-1).sum(axis=-1, dtype=np.int64)
+    counts = np.unpackbits(np.ascontiguousarray(u).reshape(*u.shape, 1).view(np.uint8), axis=-1).sum(
+        axis=-1, dtype=np.int64
+    )
     return np.asarray(counts)
 
 

@@ -1,4 +1,6 @@
-"""Complex functions of the reference, in a type wider than the result's (see `numeric.elementwise`). Imports numpy only.
+"""Complex functions of the reference, in a type wider than the result's (see `numeric.elementwise`).
+
+Imports numpy only.
 
 Where numpy's own function (C's, with its special values) is accurate in the wider type it is used as it is; the others
 are written so that no cancellation between large parts is left.
@@ -81,7 +83,10 @@ def sign(x: Arr) -> Arr:
 
 
 def power(x: Arr, y: Arr) -> Arr:
-    """exp(y log x). Anything to the power 0 is 1; 0 to a power with positive real part is 0, with a negative one inf + NaN i."""
+    """exp(y log x).
+
+    Anything to the power 0 is 1; 0 to a power with positive real part is 0, with a negative one inf + NaN i.
+    """
     out = np.power(x, y)
     zero = (x.real == 0) & (x.imag == 0)
     out = np.where(zero & (y.real > 0), np.zeros_like(out), out)
@@ -117,7 +122,7 @@ def exponential_minus_one(z: Arr) -> Arr:
 
 
 def log_plus_one(z: Arr) -> Arr:
-    """log(1 + z): its real part is log1p(2x + x^2 + y^2) / 2 near the unit circle, the sum taken without cancellation."""
+    """log(1 + z): its real part is log1p(2x + x^2 + y^2) / 2 near the unit circle, without cancellation."""
     x, y = z.real, z.imag
     inner = sum_of_squares_and(x, y)
     size = np.hypot(1 + x, y)
@@ -150,7 +155,7 @@ def logistic(z: Arr) -> Arr:
 def atan2(y: Arr, x: Arr) -> Arr:
     """-i log((x + i y) / sqrt(x^2 + y^2))."""
     top = build(x.real - y.imag, x.imag + y.real)
-    log = np.log(divide(top, np.sqrt(multiply(x, x) + multiply(y, y))))
+    log: Arr = np.log(divide(top, np.sqrt(multiply(x, x) + multiply(y, y))))
     return build(log.imag, -log.real)
 
 

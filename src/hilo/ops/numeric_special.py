@@ -1,4 +1,6 @@
-"""Special functions of the reference: erf, erfc, erf_inv, lgamma, digamma, next_after. Imports numpy and ir.dtypes only.
+"""Special functions of the reference: erf, erfc, erf_inv, lgamma, digamma, next_after.
+
+Imports numpy and ir.dtypes only.
 
 lgamma and digamma run in long double (see `numeric.elementwise`), the error functions in f64.
 """
@@ -53,7 +55,18 @@ def erf_inv(x: Arr) -> Arr:
     return np.where(x == 0, x, np.copysign(out, x))
 
 
-_BERNOULLI = [(1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510), (43867, 798), (-174611, 330)]
+_BERNOULLI = [
+    (1, 6),
+    (-1, 30),
+    (1, 42),
+    (-1, 30),
+    (5, 66),
+    (-691, 2730),
+    (7, 6),
+    (-3617, 510),
+    (43867, 798),
+    (-174611, 330),
+]
 _SHIFT = 24  # the asymptotic series start here; their first omitted term is below 2**-70
 _EULER = LD("0.577215664901532860606512090082402431")
 _HALF_LOG_2PI = LD("0.918938533204672741780329736405617640")

@@ -22,8 +22,8 @@ from hilo.loop.index import Index, constant
 from hilo.loop.index import node as index_node
 from hilo.loop.nodes import Node
 
-__all__ = ["bitcast", "convert", "from_bits", "from_memory", "gather_elem", "load_elem", "next_after", "number", "reduce_precision",
-           "round_result", "store_elem", "to_bits", "to_memory", "zero"]  # fmt: skip
+__all__ = ["bitcast", "convert", "from_bits", "from_memory", "gather_elem", "load_elem", "next_after", "number",
+           "reduce_precision", "round_result", "store_elem", "to_bits", "to_memory", "zero"]  # fmt: skip
 
 
 def _float(b: Builder, x: Elem, value: Node) -> Elem:
@@ -154,7 +154,9 @@ def compare(b: Builder, x: Elem, y: Elem, direction: str, *, total_order: bool =
     if t.is_complex:
         (p, q), (r, s) = complexes.parts(x), complexes.parts(y)
         if direction in ("EQ", "NE"):
-            joined = (b.and_ if direction == "EQ" else b.or_)(b.cmp(_FLOAT[direction], p, r), b.cmp(_FLOAT[direction], q, s))
+            joined = (b.and_ if direction == "EQ" else b.or_)(
+                b.cmp(_FLOAT[direction], p, r), b.cmp(_FLOAT[direction], q, s)
+            )
         else:
             joined = complexes.before(b, x, y, "ogt" if direction[0] == "G" else "olt", _FLOAT[direction])
         return Elem(dtypes.i1, joined)

@@ -14,7 +14,7 @@ _FIELDS = {"bf16": (7, 8), "f16": (10, 5), "f32": (23, 8), "f64": (52, 11)}  # (
 
 
 def convert(b: Builder, x: Elem, dtype: DType) -> Elem:
-    """`x` as type `dtype`: rounded once; to integers cut off, saturating, NaN as 0; integers wrap; to i1 whether not 0."""
+    """`x` as type `dtype`: rounded once; floats to integers cut off, saturating, NaN 0; integers wrap; to i1: not 0."""
     s = x.dtype
     if s is dtype:
         return x
@@ -60,7 +60,10 @@ def int_to_float(b: Builder, x: Elem, dtype: DType) -> Node:
 
 
 def float_to_int(b: Builder, x: Node, dtype: DType) -> Node:
-    """f32 or f64 cut off to an integer type; out of range the nearest end, NaN 0. No out-of-range conversion happens."""
+    """f32 or f64 cut off to an integer type; out of range the nearest end, NaN 0.
+
+    No out-of-range conversion happens.
+    """
     bits, signed = dtype.bits, dtype.kind == "i"
     least = -(1 << (bits - 1)) if signed else 0
     most = (1 << (bits - 1)) - 1 if signed else (1 << bits) - 1

@@ -1,4 +1,7 @@
-"""Operations of f32 and f64 nodes (narrow floats are held as f32): extrema, sign, fmod, rounding, total order. Imports loop."""
+"""Operations of f32 and f64 nodes (narrow floats are held as f32): extrema, sign, fmod, rounding, total order.
+
+Imports loop.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ def _extremum(b: Builder, x: Node, y: Node, *, largest: bool) -> Node:
     if x.const is not None:
         x, y = y, x
     c = y.const
-    if c is not None and c == c:  # one comparison, which is false for NaN, does it; only zeros of the other sign need care
+    if (
+        c is not None and c == c
+    ):  # one comparison, which is false for NaN, does it; only zeros of the other sign need care
         take_equal = (copysign(1, c) > 0) == largest
         taken = b.cmp(("ole" if take_equal else "olt") if largest else ("oge" if take_equal else "ogt"), x, y)
         return b.select(taken, y, x)

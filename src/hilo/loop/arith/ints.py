@@ -1,4 +1,7 @@
-"""Integer operations that must not trap, and powers. Nodes in, nodes out; `signed` says how bits are read. Imports loop."""
+"""Integer operations that must not trap, and powers. Nodes in, nodes out; `signed` says how bits are read.
+
+Imports loop.
+"""
 
 from __future__ import annotations
 

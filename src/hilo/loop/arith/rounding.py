@@ -1,6 +1,6 @@
 """Narrow floats in registers and in memory: rounding to bf16 and f16 with integer arithmetic, bits of elements.
 
-No hardware conversion is used: those flush subnormals, or do not exist. bf16 and f16 are held as f32 (see loop.element).
+No hardware conversion is used: those flush subnormals, or do not exist. bf16 and f16 are held as f32 (loop.element).
 Imports loop.
 """
 
@@ -23,7 +23,7 @@ def int_of(x: Node) -> str:
 def round_result(b: Builder, x: Node, dtype: DType, *, any_nan: bool = False) -> Node:
     """`x` (f32 or f64) rounded once to float type `dtype`, as it is held.
 
-    `any_nan`: x may be a NaN that no arithmetic made of `dtype` values, whose payload must not turn into something else.
+    `any_nan`: x may be a NaN that no arithmetic on `dtype` values made, whose payload must not turn into a number.
     """
     if dtype is dtypes.f64:
         return b.convert("fpext", x, "f64")
@@ -54,7 +54,7 @@ def _round_bf16(b: Builder, x: Node, any_nan: bool) -> Node:
 
 
 def _round_f16(b: Builder, x: Node) -> Node:
-    """Adding and taking away 2**(e + 13) leaves 10 bits behind the leading one; e is at least that of the least normal."""
+    """Adding and taking away 2**(e + 13) leaves 10 bits behind the leading one; e is at least the least normal's."""
     size = b.fabs(x)
     exponent = b.smin(b.smax(b.and_(b.bitcast(size, "i32"), _INF32), 113 << 23), 143 << 23)  # above 2**16 all is inf
     magic = b.bitcast(b.add(exponent, 13 << 23), "f32")
