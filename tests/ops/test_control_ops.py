@@ -147,7 +147,8 @@ def test_custom_call_constraints():
 
     good = {"call_target_name": "f", "type": TupleType([N])}
     assert custom_call(parameter(0, pair), **good, output_operand_aliases=(alias((0,), 0, (1,)),)).type is good["type"]
-    for wrong in (alias((0,), 1, ()), alias((1,), 0, (1,)), alias((0,), 0, (2,)), alias((0,), 0, (0,)), alias((0, 0), 0, ())):
+    for wrong in (((0,), 1, ()), ((1,), 0, (1,)), ((0,), 0, (2,)), ((0,), 0, (0,)), ((0, 0), 0, ())):
+        wrong = alias(*wrong)
         refuses("I7", custom_call, [pair], **good, output_operand_aliases=(wrong,))
     refuses("I2", custom_call, [S], call_target_name="", type=S)
     refuses("I4", custom_call, [S], call_target_name="f", type=S, api_version=4, backend_config="text")

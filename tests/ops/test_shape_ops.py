@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from op_runs import both_ways, numbers, op_with, refuses
+from op_runs import both_ways, numbers, op_with, refuses, run_op
 
+from hilo.errors import Unsupported
 from hilo.ir.dtypes import COMPILED, bf16, f32, i1, i32
 from hilo.ir.registry import lookup
 from hilo.ir.types import UNKNOWN, TensorType
+from hilo.ops.dynamic import get_dimension_size
 from hilo.ops.shape import axis_names, broadcast_in_dim, iota, matching_groups, reshape, reverse, transpose
 
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
@@ -101,6 +103,20 @@ def test_reverse(dimensions):
 def test_reverse_constraints():
     refuses("C2", reverse, [TensorType(f32, (2, 3))], dimensions=(1, 1))
     refuses("C3", reverse, [TensorType(f32, (2, 3))], dimensions=(2,))
+
+
+def test_get_dimension_size():
+    assert both_ways(get_dimension_size, numbers((2, 0, 5)), dimension=2) == 5
+    assert both_ways(get_dimension_size, numbers((2, 0, 5)), dimension=1) == 0
+    refuses("C1", get_dimension_size, [TensorType(f32, (2,))], dimension=1)
+    assert op_with(get_dimension_size, TensorType(f32, (UNKNOWN,)), dimension=0).type is TensorType(i32)
+
+
+def test_symbolic_results_are_not_evaluated():
+    for kind, arrays, attrs in ((iota, (), {"iota_dimension": 0}), (reshape, (numbers((6,)),), {}),
+                                (broadcast_in_dim, (numbers(()),), {"broadcast_dimensions": ()})):  # fmt: skip
+        with pytest.raises(Unsupported, match="symbolic"):
+            run_op(kind, *arrays, type=TensorType(f32, (UNKNOWN,)), **attrs)
 
 
 def test_symbolic_dims_are_compatible_with_any():

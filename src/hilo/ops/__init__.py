@@ -13,6 +13,7 @@ from hilo.ops import (  # noqa: F401
     control,
     convert,
     dot,
+    dynamic,
     elementwise_arith,
     elementwise_bits,
     elementwise_math,

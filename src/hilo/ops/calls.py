@@ -107,8 +107,9 @@ class custom_call:
         require(bool(call_target_name), "I2", "a custom call needs a call_target_name")
         if backend_config:
             typed = api_version == TYPED_FFI
-            require(isinstance(backend_config, str) != typed, "I4", "with api_version {v}, backend_config must be {what}",
-                    v=api_version, what="a dictionary" if typed else "a string")  # fmt: skip
+            want = "a dictionary" if typed else "a string"
+            ok = isinstance(backend_config, str) != typed
+            require(ok, "I4", "with api_version {v}, backend_config must be {w}", v=api_version, w=want)
         for alias in output_operand_aliases or ():
             _check_alias(types, type, alias)
         return type

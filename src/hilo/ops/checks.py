@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import Any
 
-from hilo.errors import VerifyError, require
+from hilo.errors import Unsupported, VerifyError, require
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Function
 from hilo.ir.types import TensorType, Type, compatible
@@ -27,6 +27,13 @@ def tensors(types: Iterable[Type]) -> tuple[TensorType, ...]:
 def tensor(t: Type) -> TensorType:
     """`t`, known to be a tensor afterwards."""
     return tensors((t,))[0]
+
+
+def static_shape(t: TensorType) -> tuple[int, ...]:
+    """The shape of `t`; `Unsupported` if a dim is symbolic."""
+    if not t.is_static:
+        raise Unsupported(f"{t} has symbolic dimensions, which cannot be evaluated yet")
+    return t.shape
 
 
 def same_dim(a: Any, b: Any) -> bool:

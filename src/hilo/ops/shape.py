@@ -14,7 +14,7 @@ from hilo.ir.types import TensorType, Type
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
 from hilo.loop.index import ZERO, delinear, linear
-from hilo.ops.checks import in_range, same_dim, tensor, unique
+from hilo.ops.checks import in_range, same_dim, static_shape, tensor, unique
 from hilo.ops.elements import Indices, Operand, counted
 from hilo.ops.numeric import narrow
 
@@ -35,7 +35,7 @@ class iota:
 
     @staticmethod
     def evaluate(*, iota_dimension: int, type: TensorType) -> np.ndarray:  # noqa: A002
-        n = type.shape[iota_dimension]
+        n = static_shape(type)[iota_dimension]
         count = np.arange(n, dtype=np.int64)
         line = narrow(count.astype(np.float64), type.dtype) if type.dtype.kind in "fc" else count.astype(type.dtype.np)
         along = [n if d == iota_dimension else 1 for d in range(type.rank)]
@@ -93,7 +93,7 @@ class broadcast_in_dim:
         shape = [1] * type.rank
         for d, at in enumerate(broadcast_dimensions):
             shape[at] = x.shape[d]
-        return np.broadcast_to(np.transpose(x, order).reshape(shape), type.shape).copy()
+        return np.broadcast_to(np.transpose(x, order).reshape(shape), static_shape(type)).copy()
 
     @staticmethod
     def element(
@@ -134,7 +134,7 @@ class reshape:
 
     @staticmethod
     def evaluate(x: np.ndarray, *, type: TensorType) -> np.ndarray:  # noqa: A002
-        return np.reshape(x, type.shape)
+        return np.reshape(x, static_shape(type))
 
     @staticmethod
     def element(b: Builder, out: TensorType, index: Indices, x: Operand, **_: Any) -> Elem:
