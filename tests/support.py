@@ -161,14 +161,14 @@ def interpreted(func: Func, op: Op, arrays: Sequence[Arr], lanes: int) -> Arr:
 
 
 class Native:
-    """Functions of `scalar_func` compiled together for the host."""
+    """Functions of `scalar_func` compiled together for a target that this machine can run."""
 
-    def __init__(self, funcs: Sequence[Func]) -> None:
+    def __init__(self, funcs: Sequence[Func], target: str = "host") -> None:
         from hilo.backend import cpu, jit, llvm
         from hilo.backend.target import Target
 
-        target = Target.host()
-        self.code = jit.load([cpu.compile(llvm.emit(list(funcs), target), target)], [f.name for f in funcs])
+        t = Target.named(target)
+        self.code = jit.load([cpu.compile(llvm.emit(list(funcs), t), t)], [f.name for f in funcs])
 
     def run(self, name: str, op: Op, arrays: Sequence[Arr], lanes: int) -> Arr:
         xs, n = padded(arrays, lanes)

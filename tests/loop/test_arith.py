@@ -9,6 +9,7 @@ import pytest
 from support import Native, differences, edges, interpreted, made, pairs, same_bits, scalar_func, ulps
 
 import hilo.ops  # noqa: F401
+from hilo.backend.target import Target
 from hilo.ir.dtypes import COMPILED, DType
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import TensorType
@@ -89,15 +90,18 @@ def test_interpreted_with_many_lanes(t: DType) -> None:
         check(kind, t, got, kind.evaluate(*arrays, **op.attrs.own()), arrays, (kind, t, attrs))
 
 
+@pytest.mark.parametrize("target", ["host", "x86-avx2", "x86-sse2"])
 @pytest.mark.parametrize("t", COMPILED, ids=str)
-def test_native(t: DType) -> None:
+def test_native(t: DType, target: str) -> None:
+    if not Target.host().includes(Target.named(target)):
+        pytest.skip(f"this machine does not run {target}")
     funcs, runs = [], []
     for i, (kind, arrays, attrs) in enumerate(cases(t)):
         op = made(kind, [TensorType(_dtype(a), a.shape) for a in arrays], attrs)
         for lanes in (1, 8):
             funcs.append(scalar_func(f"f{i}_{lanes}", op, lanes))
             runs.append((funcs[-1].name, kind, op, arrays, lanes))
-    native = Native(funcs)
+    native = Native(funcs, target)
     for name, kind, op, arrays, lanes in runs:
         got = native.run(name, op, arrays, lanes)
         check(kind, t, got, kind.evaluate(*arrays, **op.attrs.own()), arrays, (kind, t, op.attrs, lanes))

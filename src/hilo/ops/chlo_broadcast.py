@@ -90,7 +90,7 @@ def sharding(*types: TensorType, out: TensorType, broadcast_dimensions: Dims = N
 def _pieces(inner: OpDef) -> dict[str, Any]:
     """The pieces of the broadcast form of `inner`."""
 
-    def infer(*types: Type, broadcast_dimensions: Dims, **attrs: Any) -> Type:
+    def infer(*types: Type, broadcast_dimensions: Dims = None, **attrs: Any) -> Type:
         ts = tensors(types)
         shape = broadcast_shape(ts, broadcast_dimensions)
         return inner.infer(*(t.with_shape(shape) for t in ts), **{**inner.attrs, **attrs})

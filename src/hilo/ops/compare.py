@@ -39,7 +39,7 @@ class compare:
     attrs = {"compare_type": "NOTYPE"}
 
     @staticmethod
-    def infer(x: Type, y: Type, *, comparison_direction: str, compare_type: str) -> Type:
+    def infer(x: Type, y: Type, *, comparison_direction: str, compare_type: str = "NOTYPE") -> Type:
         a, b = tensors((x, y))
         require(a.dtype is b.dtype, "C1", "operands must have one element type, not {a} and {b}", a=a, b=b)
         require(same_shape(a.shape, b.shape), "C2", "operands must have one shape, not {a} and {b}", a=a, b=b)

@@ -149,7 +149,7 @@ class power:
     attrs = ACCURACY
 
     @staticmethod
-    def infer(x: Type, y: Type, *, result_accuracy: str) -> Type:
+    def infer(x: Type, y: Type, *, result_accuracy: str = "DEFAULT") -> Type:
         return same_types((x, y), "iufc")
 
     evaluate = by_kind(i=numeric.exact_int(numeric.int_power), f=numeric.elementwise(numeric.power),

@@ -57,7 +57,7 @@ def unary(kinds: str) -> Callable[..., Type]:
 def unary_function(kinds: str) -> Callable[..., Type]:
     """`unary` with the attribute result_accuracy."""
 
-    def infer(x: Type, *, result_accuracy: str) -> Type:
+    def infer(x: Type, *, result_accuracy: str = "DEFAULT") -> Type:
         return same_types((x,), kinds)
 
     return infer
