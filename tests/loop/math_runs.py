@@ -1,4 +1,4 @@
-"""Runs functions of loop.math over arrays: compiled for this machine, or in the interpreter; and measures errors in ulps."""
+"""Runs functions of loop.math over arrays, compiled for this machine or in the interpreter; and counts ulps."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def interpreted(fn: Build, dtype: DType) -> Callable[..., Arr]:
 
 
 def ulps(got: Arr, want: Arr) -> Arr:
-    """|got - want| in units of the last place of `got`'s type at `want`, which is of a wider type. Equal specials: 0."""
+    """|got - want| in units of the last place of `got`'s type at `want`, which is of a wider type."""
     info = np.finfo(got.dtype)
     with np.errstate(all="ignore"):
         rounded = want.astype(got.dtype)

@@ -44,7 +44,7 @@ def atan2(b: Builder, y: Node, x: Node) -> Node:
     if x.type.scalar == "f64":
         return _atan2(b, y, x, "f64")
     y, x = b.convert("fpext", y, "f64"), b.convert("fpext", x, "f64")
-    return b.convert("fptrunc", _atan2(b, y, x, "f32in_f64"), "f32")
+    return b.convert("fptrunc", _atan2(b, y, x, "f32_in_f64"), "f32")
 
 
 def _atan2(b: Builder, y: Node, x: Node, table: str) -> Node:

@@ -5,8 +5,8 @@ n mod 4.
 
 Up to a bound (_FAST) n pi/2 is taken off in three fused steps, pi/2 in three parts: the first step is exact, since x
 and n C1 are multiples of the same small power of two and their difference is below 1; in the others the error is
-relative to the result, as an fma rounds once. If any lane is beyond, all lanes are reduced again by `huge`, a branch
-that ordinary data never takes: x / (pi/2) mod 4 from the digits of 2/pi that matter (Payne and Hanek), in f64.
+relative to the result, as an fma rounds once. If any lane is beyond, `huge` replaces the results of those lanes, in a
+branch that ordinary data never takes: x / (pi/2) mod 4 from the digits of 2/pi that matter (Payne and Hanek), in f64.
 """
 
 from __future__ import annotations
@@ -126,11 +126,13 @@ def reduce(b: Builder, x: Node, fast: float | None = None) -> tuple[Node, Node |
         wide = a if s == "f64" else b.convert("fpext", a, "f64")
         r, low, n = huge(b, wide)
         if s == "f64":
-            return [r, low, n]
-        return [b.convert("fptrunc", r, "f32"), b.convert("itrunc", n, "i32")]
+            found = [r, low, n]
+        else:
+            found = [b.convert("fptrunc", r, "f32"), b.convert("itrunc", n, "i32")]
+        return [b.select(beyond, x, y) for x, y in zip(found, values)]
 
-    slow = any_lane(b, b.cmp("ogt", a, fast or _FAST[s]))
-    values = list(b.if_(slow, far, lambda: values))
+    beyond = b.cmp("ogt", a, fast or _FAST[s])
+    values = list(b.if_(any_lane(b, beyond), far, lambda: values))
     return values[0], values[1] if s == "f64" else None, values[-1]
 
 
