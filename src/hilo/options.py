@@ -15,13 +15,11 @@ from hilo.errors import Error
 
 #: Names for `fast_math`, and what each permits. Everything else stays strict IEEE.
 FAST_MATH: Final[dict[str, str]] = {
-    "contract": "a * b + c of the program may be rounded once",
     "finite": "inputs and results are taken to be finite: x * 0 is 0, x - x is 0",
     "functions": "inverse functions cancel: log(exp(x)) is x; sqrt(x) * sqrt(x) is x",
     "gather": "a product with a one-hot matrix becomes a gather",
     "reassociate": "sums and products of the program may be regrouped",
     "reciprocal": "x / c becomes x * (1 / c) for any constant c",
-    "softmax": "softmax of long rows may be computed online, rescaling as it goes",
 }
 
 

@@ -24,6 +24,7 @@ from hilo.rewrite.ops import (
     chlo_broadcast_add,
     compare,
     concatenate,
+    convert,
     custom_call,
     divide,
     dot,
@@ -164,6 +165,29 @@ def test_fast_math_rules_only_where_named() -> None:
     f = region([F], lambda a: subtract(a, a))
     assert simplify(f) is f
     assert names(simplify(f, Options(fast_math=frozenset({"finite"})))) == ["constant"]
+
+
+def test_a_one_hot_product_is_a_gather_only_where_allowed() -> None:
+    wide, table = TensorType(i32, (4, 6)), TensorType(f32, (6, 2))
+
+    def lookup(index: Op, rows: Op) -> Op:
+        column = reshape(index, type=TensorType(i32, (4, 1)))
+        every = broadcast_in_dim(
+            iota(iota_dimension=0, type=TensorType(i32, (6,))), broadcast_dimensions=(1,), type=wide
+        )
+        hot = compare(
+            broadcast_in_dim(column, broadcast_dimensions=(0, 1), type=wide), every, comparison_direction="EQ"
+        )
+        return dot(convert(hot, type=wide.with_dtype(f32)), rows, type=TensorType(f32, (4, 2)))
+
+    f = legalize(region([TensorType(i32, (4,)), table], lookup))
+    assert "gather" not in names(simplify(f))
+    g = simplify(f, Options(fast_math=frozenset({"gather"})))
+    verify(g, types=True)
+    assert "gather" in names(g)
+    assert "dot_general" not in names(g)
+    arrays = [np.array([0, 5, -1, 6], np.int32), np.arange(12, dtype=np.float32).reshape(6, 2)]
+    np.testing.assert_array_equal(run(f, arrays)[0], run(g, arrays)[0])
 
 
 def test_a_decided_branch_is_inlined_and_its_code_simplified() -> None:

@@ -14,7 +14,7 @@ from hilo.rewrite.bodies import instantiate
 from hilo.rewrite.regions import Effects, Regions, regions
 
 #: The most ops that inlining may produce; beyond it a program is refused with a word why.
-LIMIT: Final = 5_000_000
+LIMIT: Final = 1_000_000
 
 _CALLEE: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
+from hilo.ir.dtypes import DType, i1, i32
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import Const, RuleSet, Splat, Var
 from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import (
     add,
+    and_,
+    broadcast_in_dim,
+    compare,
+    convert,
     divide,
+    dot_general,
     exponential,
     exponential_minus_one,
+    gather,
+    iota,
     log,
     log_plus_one,
     multiply,
+    reshape,
+    select,
     sqrt,
     subtract,
-)  # fmt: skip
+)
 from hilo.rewrite.pattern import splat
 
 x, y, c, d = Var("x"), Var("y"), Var("c"), Var("d")
@@ -85,3 +95,55 @@ def constants_of_sums(r: Op, c: Op, d: Op) -> Op:
 def constants_of_products(r: Op, c: Op, d: Op) -> Op:
     """(x * c) * d is x * (c * d)."""
     return multiply(r, multiply(c, d))
+
+
+# ---- gather
+def _one_hot(t: DType) -> list[Op]:
+    """rows[index], written as a product with a one-hot matrix; some indices are out of range."""
+    wide = TensorType(i32, (2, 3, 4))
+    index = broadcast_in_dim(arg(i32, 2, 3), broadcast_dimensions=(0, 1), type=wide)
+    hot = convert(compare(index, iota(iota_dimension=2, type=wide), comparison_direction="EQ"), type=wide.with_dtype(t))
+    numbers = {"lhs_contracting_dimensions": (2,), "rhs_contracting_dimensions": (0,)}
+    return [dot_general(hot, arg(t, 4, 5), **numbers, type=TensorType(t, (2, 3, 5)))]
+
+
+@FAST.rule(
+    dot_general(convert(compare(x, y, comparison_direction="EQ")).named("hot"), r),
+    changes_values="gather",
+    example=_one_hot,
+)
+def one_hot_product(op: Op, hot: Op, x: Op, y: Op, r: Op) -> Op | None:
+    """(index == iota) @ table picks rows of the table, and 0 where the index is out of range; infinities are not
+    seen."""
+    a, n = op.attrs, hot.tensor.rank - 1
+    if y.kind.name != "iota":
+        x, y = y, x
+    plain = (
+        not a["lhs_batching_dimensions"]
+        and a["lhs_contracting_dimensions"] == (n,)
+        and a["rhs_contracting_dimensions"] == (0,)
+    )
+    if not plain or y.kind.name != "iota" or x.kind.name != "broadcast_in_dim" or r.dtype is not op.dtype:
+        return None
+    index = x.operands[0]
+    if (
+        y.attrs["iota_dimension"] != n
+        or x.attrs["broadcast_dimensions"] != tuple(range(n))
+        or index.shape != hot.shape[:-1]
+    ):
+        return None
+    rows = gather(
+        r,
+        reshape(index, type=index.tensor.with_shape((*index.shape, 1))),
+        offset_dims=tuple(range(n, op.tensor.rank)),
+        collapsed_slice_dims=(0,),
+        start_index_map=(0,),
+        index_vector_dim=n,
+        slice_sizes=(1, *r.shape[1:]),
+    )
+    count = r.shape[0]
+    inside = compare(index, splat(0, index.tensor), comparison_direction="GE")
+    if count < 1 << (index.dtype.bits - (index.dtype.kind == "i")):  # else every index is below
+        inside = and_(inside, compare(index, splat(count, index.tensor), comparison_direction="LT"))
+    mask = broadcast_in_dim(inside, broadcast_dimensions=tuple(range(n)), type=op.tensor.with_dtype(i1))
+    return select(mask, rows, splat(0.0, op.tensor))

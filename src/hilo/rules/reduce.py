@@ -6,11 +6,12 @@ from hilo.ir.dtypes import DType
 from hilo.ir.module import region
 from hilo.ir.op import Op
 from hilo.ir.types import Results, TensorType
-from hilo.ops.regions import widened
+from hilo.ops.regions import sole_op, widened
 from hilo.rewrite import PACK, RuleSet
 from hilo.rewrite.bodies import instantiate
 from hilo.rewrite.examples import arg
-from hilo.rewrite.ops import add, broadcast_in_dim, map_, maximum, multiply, reduce, reshape, subtract
+from hilo.rewrite.ops import add, broadcast_in_dim, map_, maximum, multiply, reduce, reshape, subtract, transpose
+from hilo.rewrite.pattern import COMMUTATIVE
 
 REDUCE = RuleSet("reduce")
 
@@ -52,6 +53,32 @@ def reduce_of_single_elements(op: Op) -> Op | None:
     elements = [reshape(o, type=o.tensor.with_shape(shape)) for o in op.operands[:n]]
     results = instantiate(wide, [*inits, *elements])[1]
     return PACK.make(results) if isinstance(op.type, Results) else results[0]
+
+
+def _reduce_transposed(t: DType) -> list[Op]:
+    s = TensorType(t)
+    x = transpose(arg(t, 3, 4, 2), permutation=(2, 0, 1))
+    return [
+        reduce(x, arg(t), dimensions=d, body=region([s, s], lambda a, b, f=f: f(a, b)))
+        for f in (add, maximum)
+        for d in ((0,), (0, 2), (0, 1, 2), (1, 2))
+    ]
+
+
+@REDUCE.rule(reduce, among=("transpose",), reorders_sums=True, example=_reduce_transposed)
+def reduce_of_transpose(op: Op) -> Op | None:
+    """A reduction by an op that commutes sees no transpose, if the dims that are left keep their order."""
+    if len(op.operands) != 2 or op.operands[0].kind.name != "transpose":
+        return None
+    if f"stablehlo.{sole_op(op.attrs['body'])}" not in COMMUTATIVE:
+        return None
+    p = op.operands[0].attrs["permutation"]
+    dims = op.attrs["dimensions"]
+    left = [i for d, i in enumerate(p) if d not in dims]
+    if left != sorted(left):
+        return None
+    changed = op.attrs.replace(dimensions=tuple(sorted(p[d] for d in dims)))
+    return op.kind.make((op.operands[0].operands[0], op.operands[1]), changed)
 
 
 def _map_examples(t: DType) -> list[Op]:

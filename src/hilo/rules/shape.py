@@ -8,7 +8,7 @@ from hilo.ir.op import Op
 from hilo.ir.types import TensorType, Type
 from hilo.rewrite import RuleSet, Var
 from hilo.rewrite.examples import arg
-from hilo.rewrite.ops import bitcast_convert, broadcast_in_dim, reshape, reverse, transpose
+from hilo.rewrite.ops import bitcast_convert, broadcast_in_dim, iota, reshape, reverse, transpose
 
 x, p, q, t = Var("x"), Var("p"), Var("q"), Var("t")
 SHAPE = RuleSet("shape")
@@ -158,6 +158,37 @@ def broadcast_of_units(op: Op, x: Op, r: Op, q: tuple[int, ...]) -> Op | None:
 def broadcast_of_transpose(op: Op, x: Op, p: tuple[int, ...], q: tuple[int, ...]) -> Op:
     """Dim i of x is dim j of its transpose where p[j] = i."""
     return broadcast_in_dim(x, broadcast_dimensions=tuple(q[p.index(i)] for i in range(len(p))), type=op.type)
+
+
+@SHAPE.rule(
+    broadcast_in_dim(iota(iota_dimension=q).named("i"), broadcast_dimensions=p),
+    example=lambda t: [
+        broadcast_in_dim(
+            iota(iota_dimension=1, type=TensorType(t, (1, 3))),
+            broadcast_dimensions=(0, 2),
+            type=TensorType(t, (4, 2, 3)),
+        )
+    ],
+)
+def broadcast_of_iota(op: Op, i: Op, p: tuple[int, ...], q: int) -> Op | None:
+    """A broadcast iota counts along the dim that its own became, unless that was a single 0 that is repeated."""
+    return iota(iota_dimension=p[q], type=op.type) if op.shape[p[q]] == i.shape[q] else None
+
+
+@SHAPE.rule(
+    reshape(iota(iota_dimension=q).named("i")),
+    example=lambda t: [
+        reshape(iota(iota_dimension=1, type=TensorType(t, (2, 3))), type=TensorType(t, (2, 1, 3))),
+        reshape(iota(iota_dimension=1, type=TensorType(t, (1, 3, 1))), type=TensorType(t, (3,))),
+    ],
+)
+def reshape_of_iota(op: Op, i: Op, q: int) -> Op | None:
+    """Dims of size 1 come and go around the dim that counts."""
+    if i.shape[q] == 1 or [n for n in i.shape if n != 1] != [n for n in op.shape if n != 1]:
+        return None
+    before = sum(n != 1 for n in i.shape[:q])
+    counting = [d for d, n in enumerate(op.shape) if n != 1][before]
+    return iota(iota_dimension=counting, type=op.type)
 
 
 # ---- reverse
