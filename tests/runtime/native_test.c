@@ -62,6 +62,31 @@ static void many_small(void) {
     hilo_pool_leave();
 }
 
+/* A caller with another floating-point state starts workers: they have the default one all the same. */
+static void state_body(void **bufs, int64_t begin, int64_t end) {
+    (void)end;
+    ((hilo_fpstate *)bufs[0])[begin] = hilo_fp_read();
+    usleep(100);
+}
+
+static void float_state_of_workers(void) {
+#if defined(__x86_64__)
+    hilo_fpstate states[100], before = hilo_fp_read(), other = HILO_FP_DEFAULT | 0x8040; /* flush subnormals */
+    struct hilo_ctx ctx = {.parallel_for = hilo_parallel_for, .threads = 3};
+    void *bufs[] = {states};
+    int workers = 0;
+    for (int attempt = 0; attempt < 100 && !workers; attempt++) {
+        hilo_pool_shutdown();
+        hilo_fp_write(other);
+        hilo_parallel_for(&ctx, state_body, bufs, 100, 1);
+        hilo_fp_write(before);
+        for (int i = 0; i < 100; i++) workers += states[i] == HILO_FP_DEFAULT;
+        for (int i = 0; i < 100; i++) CHECK(states[i] == HILO_FP_DEFAULT || states[i] == other);
+    }
+    CHECK(workers > 0);
+#endif
+}
+
 static void outer_body(void **bufs, int64_t begin, int64_t end) {
     struct loop *l = bufs[0];
     CHECK(hilo_pool_inside());
@@ -185,6 +210,7 @@ int main(int argc, char **argv) {
         many_small();
         nested();
         with_pauses();
+        float_state_of_workers();
         several_callers();
         hilo_pool_shutdown();
         CHECK(hilo_pool_workers() == 0);

@@ -221,6 +221,10 @@ def test_arena_and_alignment(program):
     assert out[1] == out.ctypes.data
     assert out[2] % 64 == 0
     assert p(X)[0][2] == out[2]  # the arena is reused
+    for copied in (misaligned(X), np.repeat(X, 2)[::2], X.view(Subclass)[::-1]):
+        address = p(copied)[0][0]
+        assert address != copied.ctypes.data
+        assert address % 4 == 0
 
 
 def test_results_come_back_warm(program):

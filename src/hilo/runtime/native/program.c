@@ -142,11 +142,8 @@ static PyObject *call_checked(struct hilo_program *p, PyObject *const *args, Py_
     void *stack[ON_STACK];
     void **pointers = count <= ON_STACK ? stack : PyMem_New(void *, count);
     if (!pointers) return PyErr_NoMemory();
-    /* The code must outlive this call even if the program's last reference goes while the GIL is released. */
-    Py_INCREF(p);
     PyObject *list = call_with(p, args, pointers, pointers + p->arguments.count, donate);
     if (pointers != stack) PyMem_Free(pointers);
-    Py_DECREF(p);
     return list;
 }
 
