@@ -94,9 +94,10 @@ def _fma64(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     vh, vl = _two_sum(uh, th)
     out = np.array(vh + _add_to_odd(tl, vl))
     product = np.abs(a * b)
-    plain = ~np.isfinite(a * b + c) | (a == 0) | (b == 0)  # inf and NaN, and products that are exact zeros
-    out = np.where(plain, a * b + c, out)
-    finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
+    finite = np.isfinite(a) & np.isfinite(b)
+    simple = np.where(finite & ~np.isfinite(c), c, a * b + c)  # a product that overflows is still finite
+    out = np.where(~np.isfinite(simple) | (a == 0) | (b == 0), simple, out)
+    finite &= np.isfinite(c)
     large = (np.abs(a) > 2.0**960) | (np.abs(b) > 2.0**960) | (product > 2.0**960) | (np.abs(c) > 2.0**1000)
     small = (product < 2.0**-900) & (a != 0) & (b != 0)
     for i in zip(*np.nonzero(finite & (large | small))) if out.ndim else [()] * bool(finite & (large | small)):
