@@ -65,12 +65,19 @@ def _reduce_transposed(t: DType) -> list[Op]:
     ]
 
 
+def order_is_free(name: str, t: DType) -> bool:
+    """Whether a reduction by this op may take its elements in any order: always the same, or a sum (see numerics)."""
+    if f"stablehlo.{name}" not in COMMUTATIVE:
+        return False
+    return t.kind in "biu" or name in ("maximum", "minimum") or (name == "add" and t.bits >= 8)
+
+
 @REDUCE.rule(reduce, among=("transpose",), reorders_sums=True, example=_reduce_transposed)
 def reduce_of_transpose(op: Op) -> Op | None:
     """A reduction by an op that commutes sees no transpose, if the dims that are left keep their order."""
     if len(op.operands) != 2 or op.operands[0].kind.name != "transpose":
         return None
-    if f"stablehlo.{sole_op(op.attrs['body'])}" not in COMMUTATIVE:
+    if not order_is_free(sole_op(op.attrs["body"]), op.dtype):
         return None
     p = op.operands[0].attrs["permutation"]
     dims = op.attrs["dimensions"]
