@@ -24,7 +24,8 @@ Arr = np.ndarray[Any, Any]
 _FLOATS = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 0.1, 0.49999997, 7.75, 100.0, 127.5, 128.0, 255.5, 256.0, 257.0, 32767.5,
            65504.0,
            65520.0, 65536.0, 8388609.0, 2.0**24 + 2, 2147483648.0, 4294967296.0, 9.223372036854775807e18,
-           1.8446744073709552e19, 1e30, 3e-5, 6e-8, 1e-20, 1e-41, 1e300, 1e-310, np.inf, np.nan]  # fmt: skip
+           1.8446744073709552e19, 1e30, 1.3 * 2.0**115, 3e-5, 6e-8,
+           1e-20, 1e-41, 1e300, 1e-310, np.inf, np.nan]  # fmt: skip
 
 
 def edges(t: DType, seed: int = 0, more: int = 8) -> Arr:
@@ -58,6 +59,8 @@ def edges(t: DType, seed: int = 0, more: int = 8) -> Arr:
         signs = [1, -1] if t.kind == "i" else [1]
         values = {v * s for v in near for s in signs if info[0] <= v * s <= info[1]}
         values |= {(1 << k) + d for k in (8, 16, 24, 31, 32, 53, 62) for d in (-1, 0, 1) if (1 << k) + d <= info[1]}
+        middles = [(1 << k) + (1 << (k - n)) for k, n in ((15, 11), (15, 8), (30, 8), (62, 8), (62, 24), (54, 8))]
+        values |= {m + d for m in middles for d in (-1, 0, 1, 0x400) if m + d <= info[1]}  # ties of f16, bf16, f32
         raw = rng.integers(0, 1 << 63, more, dtype=np.int64).astype(np.uint64) * np.uint64(2) + np.uint64(1)
         exact = np.array([v & ((1 << 64) - 1) for v in sorted(values)], np.uint64)
         return np.concatenate([exact, raw]).astype(t.np)
