@@ -18,6 +18,7 @@ from hilo.loop.index import Index
 
 RESULT_ALIGN: Final = 64  # bytes; of results, temporaries and scratch
 
+
 def pointer(b: Builder, bufs: Node, number: int) -> Node:
     """Pointer `number` of a kernel's array of pointers."""
     return b.load(b.gep(bufs, 8 * number), PTR, invariant=True)
@@ -73,9 +74,11 @@ class Buffer:
         if not position.is_vector:
             arith.store_elem(b, self.ptr, index.node(b, position * size), value, mask=mask)
             return
-        assert position.lane_stride == 1, "results are walked contiguously"
         if mask is not None:
             mask = b.splat(mask, lanes)
+        if position.lane_stride != 1:
+            arith.scatter_elem(b, self.ptr, index.node(b, position * size), value, mask)
+            return
         first = position.first_lane() * size
         align = self._alignment(first)
         past = self.streaming and mask is None and align % min(lanes * size, RESULT_ALIGN) == 0

@@ -14,7 +14,7 @@ from hilo.ir import dtypes
 from hilo.ir.types import TensorType
 from hilo.loop.arith import complexes, conversions, floats, ints
 from hilo.loop.arith.conversions import bitcast, convert, next_after, reduce_precision
-from hilo.loop.arith.memory import gather_elem, load_elem, store_elem
+from hilo.loop.arith.memory import gather_elem, load_elem, scatter_elem, store_elem
 from hilo.loop.arith.rounding import from_bits, from_memory, number, round_result, to_bits, to_memory, zero
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
@@ -22,8 +22,23 @@ from hilo.loop.index import Index, constant
 from hilo.loop.index import node as index_node
 from hilo.loop.nodes import Node
 
-__all__ = ["bitcast", "convert", "from_bits", "from_memory", "gather_elem", "load_elem", "next_after", "number",
-           "reduce_precision", "round_result", "store_elem", "to_bits", "to_memory", "zero"]  # fmt: skip
+__all__ = [
+    "bitcast",
+    "convert",
+    "from_bits",
+    "from_memory",
+    "gather_elem",
+    "load_elem",
+    "next_after",
+    "number",
+    "reduce_precision",
+    "round_result",
+    "scatter_elem",
+    "store_elem",
+    "to_bits",
+    "to_memory",
+    "zero",
+]  # fmt: skip
 
 
 def _float(b: Builder, x: Elem, value: Node) -> Elem:

@@ -61,3 +61,10 @@ def gather_elem(b: Builder, ptr: Node, offsets: Node, dtype: DType, mask: Node |
     t = memory_type(dtype, offsets.type.lanes)
     parts = [b.gather(b.gep(ptr, k * t.size), offsets, t, mask=mask) for k in range(2 if dtype.is_complex else 1)]
     return from_memory(b, dtype, tuple(parts))
+
+
+def scatter_elem(b: Builder, ptr: Node, offsets: Node, x: Elem, mask: Node | None = None) -> None:
+    """Store the lanes of `x` at `ptr` + `offsets` (an i64 vector, in bytes); masked lanes are not written."""
+    for k, p in enumerate(to_memory(b, x)):
+        p = b.splat(p, offsets.type.lanes)
+        b.scatter(b.gep(ptr, k * p.type.size), offsets, p, mask=mask)
