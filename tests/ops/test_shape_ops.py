@@ -13,7 +13,7 @@ from hilo.ir.dtypes import COMPILED, bf16, f32, i1, i32
 from hilo.ir.registry import lookup
 from hilo.ir.types import UNKNOWN, TensorType
 from hilo.ops.dynamic import get_dimension_size
-from hilo.ops.shape import axis_names, broadcast_in_dim, iota, matching_groups, reshape, reverse, transpose
+from hilo.ops.shape import broadcast_in_dim, iota, matching_groups, reshape, reverse, transpose
 
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
@@ -138,11 +138,6 @@ def test_symbolic_dims_are_compatible_with_any():
 )
 def test_matching_groups(a, b, groups):
     assert matching_groups(a, b) == groups
-
-
-def test_sharding_names_are_distinct_however_many():
-    names = axis_names(1300)
-    assert len(set(names)) == 1300
 
 
 def test_sharding_rules_follow_axes():

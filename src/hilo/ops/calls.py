@@ -13,6 +13,7 @@ from hilo.ir.op import Attrs
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, TupleType, Type, compatible
 from hilo.ops.control import one_or_tuple
+from hilo.ops.sharding import unsharded
 
 TYPED_FFI: Final = 4  # api_version whose backend_config is a dictionary
 _NAME: Final = re.compile(r"[a-zA-Z][\w$]*(\.[\w$]+)+")
@@ -34,6 +35,8 @@ class call:
     def evaluate(*arrays: Any, callee: str, type: Type) -> Any:  # noqa: A002
         return _run_named(callee, arrays)
 
+    sharding = unsharded
+
 
 @op("composite", typed=True)
 class composite:
@@ -53,6 +56,8 @@ class composite:
     @staticmethod
     def evaluate(*arrays: Any, decomposition: str, **_: Any) -> Any:
         return _run_named(decomposition, arrays)
+
+    sharding = unsharded
 
 
 def _run_named(name: str, arrays: tuple[Any, ...]) -> Any:
@@ -120,4 +125,5 @@ class custom_call:
             f"hilo does not know the custom call target {call_target_name!r}; export the program without it"
         )
 
+    sharding = unsharded
     examples = [((TensorType(f32, (2,)),), {"call_target_name": "somewhere.else", "type": Results([])})]

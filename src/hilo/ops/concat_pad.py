@@ -15,7 +15,7 @@ from hilo.loop.element import Elem
 from hilo.loop.index import Index, in_range
 from hilo.ops.checks import same_dim, tensor, tensors
 from hilo.ops.elements import Indices, Operand, all_in_range, choose, either
-from hilo.ops.shape import axis_names
+from hilo.ops.sharding import axis_names
 
 
 @op("concatenate")

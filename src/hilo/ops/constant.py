@@ -7,6 +7,7 @@ import numpy as np
 from hilo.ir.op import Array
 from hilo.ir.registry import op
 from hilo.ir.types import Type
+from hilo.ops.sharding import unsharded
 
 
 @op("constant")
@@ -21,7 +22,7 @@ class constant:
     def evaluate(*, value: Array) -> np.ndarray:
         return value.data
 
-    sharding = "->i"
+    sharding = unsharded
     examples = [
         ((), {"value": Array(np.arange(6, dtype=np.float32).reshape(2, 3))}),
         ((), {"value": Array(np.int32(-7))}),

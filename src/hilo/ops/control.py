@@ -19,6 +19,7 @@ from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, Type
 from hilo.ops.checks import gives, takes, tensor
 from hilo.ops.constant import constant
+from hilo.ops.sharding import passed_through, unsharded
 
 
 def one_or_results(types: Sequence[Type]) -> Type:
@@ -74,6 +75,7 @@ class while_:
             carried = run(body, [*carried, *captured])
         return one_or_tuple(carried)
 
+    sharding = passed_through
     examples = [
         (
             (TensorType(i1), TensorType(f32, (2,)), TensorType(f32, (2,))),
@@ -113,6 +115,7 @@ class if_:
     def evaluate(pred: np.ndarray, *captures: Any, true_branch: Function, false_branch: Function) -> Any:
         return one_or_tuple(run(true_branch if pred else false_branch, captures))
 
+    sharding = unsharded
     examples = [
         (
             (TensorType(i1), *_F32S),
@@ -150,6 +153,7 @@ class case:
         k = int(index)
         return one_or_tuple(run(branches[k if 0 <= k < len(branches) else -1], captures))
 
+    sharding = unsharded
     examples = [
         ((TensorType(i32), *_F32S), {"branches": (region(_F32S, lambda x, y: x), region(_F32S, lambda x, y: y))}),
         ((TensorType(i32),), {"branches": (region([], _no),)}),

@@ -14,7 +14,7 @@ from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
 from hilo.ops.checks import in_range, result_is, same_dim, tensor, unique
 from hilo.ops.numeric import narrow
-from hilo.ops.shape import axis_names
+from hilo.ops.sharding import axis_names
 
 Algorithm = tuple[str, str, str, int, int, int, bool]
 _F8: Final = tuple(t.name for t in NARROW_FLOATS)

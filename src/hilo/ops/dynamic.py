@@ -12,7 +12,7 @@ from hilo.loop.builder import I32, Builder
 from hilo.loop.element import Elem
 from hilo.ops.checks import tensor
 from hilo.ops.elements import Indices, Operand
-from hilo.ops.shape import axis_names
+from hilo.ops.sharding import axis_names
 
 
 @op("get_dimension_size")

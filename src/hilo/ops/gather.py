@@ -16,7 +16,7 @@ from hilo.loop.element import Elem
 from hilo.loop.index import ZERO, Index, constant
 from hilo.ops.checks import ascending, in_range, same_dim, tensor, unique
 from hilo.ops.elements import Indices, Operand, start
-from hilo.ops.shape import axis_names
+from hilo.ops.sharding import axis_names
 
 FAR = 1 << 61  # beyond every tensor; positions are cut to +-FAR so that adding offsets cannot overflow
 

@@ -17,6 +17,7 @@ from hilo.ir.dtypes import DType, f16, f32, i32, u8, u16, u32, u64
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, Type
 from hilo.ops.checks import tensor
+from hilo.ops.sharding import unsharded
 
 U32 = np.uint32
 U64 = np.uint64
@@ -63,6 +64,7 @@ class rng_bit_generator:
             new, bits = (threefry if rng_algorithm == "THREE_FRY" else philox)(state, out.shape, out.dtype.bits)
         return new, bits_as(bits, out.dtype)
 
+    sharding = unsharded
     examples = [
         (
             (TensorType(u64, (2,)),),

@@ -18,7 +18,7 @@ from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.elementwise_arith import add, maximum
 from hilo.ops.numeric import narrow
 from hilo.ops.regions import apply, sole_op
-from hilo.ops.shape import axis_names
+from hilo.ops.sharding import distinct
 
 
 def _elements(types: Sequence[Type], body: Function) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...], int]:
@@ -88,9 +88,9 @@ class reduce:
     @staticmethod
     def sharding(*types: TensorType, out: Type, dimensions: tuple[int, ...], body: Function) -> str:
         n = len(body.results)
-        names = axis_names(types[0].rank)
-        kept = "".join(c for d, c in enumerate(names) if d not in dimensions)
-        return f"{','.join([names] * n + [''] * (len(types) - n))}->{','.join([kept] * n)}"
+        each = distinct(types)
+        kept = "".join(c for d, c in enumerate(each[0]) if d not in dimensions)
+        return f"{','.join([each[0]] * n + each[n:])}->{','.join([kept] * n)}"
 
     @staticmethod
     def cost(*types: TensorType, out: Type, dimensions: tuple[int, ...], body: Function) -> tuple[int, int]:
@@ -172,8 +172,8 @@ class map_:
     @staticmethod
     def sharding(*types: TensorType, out: TensorType, dimensions: tuple[int, ...], body: Function) -> str:
         n = _mapped([t.rank for t in types], body)
-        names = axis_names(out.rank)
-        return f"{','.join([names] * n + [''] * (len(types) - n))}->{names}"
+        each = distinct(types)
+        return f"{','.join([each[0]] * n + each[n:])}->{each[0]}"
 
     examples = [
         ((TensorType(f32, (3, 4)), TensorType(f32, (3, 4))), {"dimensions": (0, 1), "body": body_of(add, f32)}),

@@ -29,6 +29,7 @@ from hilo.ops.elementwise_arith import add, maximum
 from hilo.ops.gather import along, batch_position, positions
 from hilo.ops.reduce import body_of
 from hilo.ops.regions import apply
+from hilo.ops.sharding import distinct
 
 
 @op("scatter")
@@ -198,6 +199,35 @@ class scatter:
         out = [x.astype(t).reshape(-1) for x, t in zip(arrays[:n], dtypes, strict=True)]
         _combine(out, flat[inside], chosen, update_computation, arrays[2 * n + 1 :])
         return one_or_tuple([x.reshape(shape) for x in out])
+
+    @staticmethod
+    def sharding(
+        *types: TensorType,
+        out: Type,
+        update_window_dims: tuple[int, ...],
+        inserted_window_dims: tuple[int, ...],
+        input_batching_dims: tuple[int, ...],
+        scatter_indices_batching_dims: tuple[int, ...],
+        index_vector_dim: int,
+        update_computation: Function,
+        **_: Any,
+    ) -> str:
+        """Batching axes are sharded alike, and window axes that updates cover whole; scattered axes are not."""
+        n = len(update_computation.results)
+        each = distinct(types)
+        x, s, u = list(each[0]), list(each[n]), list(each[n + 1])
+        for d, e in zip(input_batching_dims, scatter_indices_batching_dims, strict=True):
+            s[e] = x[d]
+        batch = iter([c for d, c in enumerate(s) if d != index_vector_dim])
+        hidden = (*inserted_window_dims, *input_batching_dims)
+        window = iter([d for d in range(len(x)) if d not in hidden])
+        for d in range(len(u)):
+            if d not in update_window_dims:
+                u[d] = next(batch)
+            elif types[n + 1].shape[d] == types[0].shape[at := next(window)]:
+                u[d] = x[at]
+        rule = ["".join(x)] * n + ["".join(s)] + ["".join(u)] * n + each[2 * n + 1 :]
+        return f"{','.join(rule)}->{','.join(rule[:n])}"
 
     @staticmethod
     def cost(*types: TensorType, out: Type, update_computation: Function, **_: Any) -> tuple[int, int]:

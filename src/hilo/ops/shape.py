@@ -17,6 +17,7 @@ from hilo.loop.index import ZERO, delinear, linear
 from hilo.ops.checks import in_range, same_dim, static_shape, tensor, unique
 from hilo.ops.elements import Indices, Operand, counted
 from hilo.ops.numeric import narrow
+from hilo.ops.sharding import axis_names, unsharded
 
 
 @op("iota", typed=True)
@@ -45,10 +46,7 @@ class iota:
     def element(b: Builder, out: TensorType, index: Indices, *, iota_dimension: int, **_: Any) -> Elem:
         return counted(b, index[iota_dimension], out.dtype)
 
-    @staticmethod
-    def sharding(*, out: TensorType, **_: Any) -> str:
-        return f"->{axis_names(out.rank)}"
-
+    sharding = unsharded
     examples = [
         ((), {"iota_dimension": 0, "type": TensorType(i32, (5,))}),
         ((), {"iota_dimension": 1, "type": TensorType(f32, (2, 3))}),
@@ -229,14 +227,6 @@ class reverse:
         ((TensorType(f32, (2, 0)),), {"dimensions": (1,)}),
         ((TensorType(f32),), {"dimensions": ()}),
     ]
-
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-def axis_names(n: int) -> str:
-    """`n` distinct letters, one per axis, for sharding rules."""
-    return _LETTERS[:n] if n <= 52 else _LETTERS + "".join(chr(0x100 + k) for k in range(n - 52))
 
 
 def matching_groups(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[list[int], list[int]]]:

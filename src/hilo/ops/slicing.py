@@ -14,7 +14,7 @@ from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
 from hilo.ops.checks import scalar_indices, tensor
 from hilo.ops.elements import Indices, Operand, all_in_range, choose, window_start
-from hilo.ops.shape import axis_names
+from hilo.ops.sharding import axis_names
 
 
 @op("slice")

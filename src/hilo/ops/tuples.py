@@ -11,7 +11,7 @@ from hilo.ir.dtypes import f32, i32, u32
 from hilo.ir.registry import op
 from hilo.ir.types import TOKEN, TensorType, TupleType, Type
 from hilo.ops.control import one_or_results, one_or_tuple
-from hilo.ops.shape import axis_names
+from hilo.ops.sharding import passed_through, unsharded
 
 
 @op("tuple")
@@ -26,6 +26,7 @@ class tuple_:
     def evaluate(*values: Any) -> Any:
         return values
 
+    sharding = unsharded
     examples = [((TensorType(f32, (2,)), TensorType(i32)), {}), ((), {})]
 
 
@@ -45,6 +46,7 @@ class get_tuple_element:
     def evaluate(source: Any, *, index: int) -> Any:
         return source[index]
 
+    sharding = unsharded
     examples = [((TupleType([TensorType(f32, (2,)), TensorType(i32)]),), {"index": 1})]
 
 
@@ -60,15 +62,7 @@ class optimization_barrier:
     def evaluate(*values: Any) -> Any:
         return one_or_tuple(values)
 
-    @staticmethod
-    def sharding(*types: TensorType, out: Type) -> str:
-        names = axis_names(sum(t.rank for t in types))
-        each, at = [], 0
-        for t in types:
-            each.append(names[at : at + t.rank])
-            at += t.rank
-        return f"{','.join(each)}->{','.join(each)}"
-
+    sharding = passed_through
     examples = [((TensorType(f32, (2,)),), {}), ((TensorType(f32, (2,)), TensorType(i32)), {}), ((), {})]
 
 
@@ -85,6 +79,7 @@ class after_all:
     def evaluate(*tokens: None) -> None:
         return None
 
+    sharding = unsharded
     examples = [((TOKEN, TOKEN), {}), ((), {})]
 
 
@@ -100,6 +95,7 @@ class create_token:
     def evaluate() -> None:
         return None
 
+    sharding = unsharded
     examples = [((), {})]
 
 
@@ -115,6 +111,7 @@ class partition_id:
     def evaluate() -> np.ndarray:
         return np.zeros((), np.uint32)
 
+    sharding = unsharded
     examples = [((), {})]
 
 
@@ -130,4 +127,5 @@ class replica_id:
     def evaluate() -> np.ndarray:
         return np.zeros((), np.uint32)
 
+    sharding = unsharded
     examples = [((), {})]
