@@ -11,6 +11,7 @@ from math import inf, nan
 from typing import Final
 
 from hilo.loop.builder import Builder
+from hilo.loop.lanes import any_lane
 from hilo.loop.nodes import Node
 
 __all__ = ["FORMATS", "Format", "any_lane", "clamp", "fmt", "inf", "nan", "poly", "poly_between", "two_product",
@@ -107,16 +108,3 @@ def two_product(b: Builder, x: Node, y: Node) -> tuple[Node, Node]:
     """x * y as an exact sum of the rounded product and its error (where nothing underflows)."""
     p = b.fmul(x, y)
     return p, b.fma(x, y, b.fneg(p))
-
-
-def any_lane(b: Builder, mask: Node) -> Node:
-    """Whether any lane of an i1 vector is set: halves are joined until one lane is left."""
-    while mask.type.lanes > 1:
-        n = mask.type.lanes
-        half = (n + 1) // 2
-        low = b.shuffle(mask, mask, range(half))
-        high = b.shuffle(mask, mask, range(n - half, n))
-        mask = b.or_(low, high)
-        if half == 1:
-            mask = b.lane(mask, 0)
-    return mask
