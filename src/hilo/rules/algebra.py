@@ -37,7 +37,7 @@ from hilo.rewrite.ops import (
 )
 from hilo.rewrite.pattern import splat
 
-x, y, c = Var("x"), Var("y"), Var("c")
+x, y, c, d = Var("x"), Var("y"), Var("c"), Var("d")
 n = Var("n", "iu")  # an integer
 r = Var("r", "f")  # a float
 b = Var("b", "biu")  # bits: an integer or a boolean
@@ -67,6 +67,9 @@ ALGEBRA.add(
     divide(x, Const(1.0)) >> x,
     divide(x, Const(-1.0)) >> (lambda x: negate(x)),
     remainder(x, Const(1)) >> Const(0),
+    add(add(n, Splat(c)).once(), Splat(d)) >> (lambda n, c, d: add(n, add(c, d))),  # integers wrap around: any order
+    add(subtract(n, Splat(c)).once(), Splat(d)) >> (lambda n, c, d: add(n, subtract(d, c))),
+    multiply(multiply(n, Splat(c)).once(), Splat(d)) >> (lambda n, c, d: multiply(n, multiply(c, d))),
     power(x, Const(1)) >> x,
     power(x, Const(1.0)) >> x,
     power(x, Const(2)) >> (lambda x: multiply(x, x)),
