@@ -1,4 +1,4 @@
-"""Run a lowered kernel on numpy arrays through ctypes, phase by phase, units in pieces, and compare with the interpreter."""
+"""Run a lowered kernel on numpy arrays through ctypes, units in pieces, and compare with the interpreter."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def unaligned(x: np.ndarray) -> np.ndarray:
     return place
 
 
-def check(op: Op, target: str, seed: int = 0, tolerance: float = 2e-6, arrays: Sequence[np.ndarray] | None = None) -> Kernel:
+def check(
+    op: Op, target: str, seed: int = 0, tolerance: float = 2e-6, arrays: Sequence[np.ndarray] | None = None
+) -> Kernel:
     """Compile the kernel of `op`, run it on random arrays, compare with the interpreter."""
     rng = np.random.default_rng(seed)
     if arrays is None:

@@ -1,7 +1,7 @@
 """Strategies that turn one op of a fused function into loop nests. Imports ops and loop; never a backend.
 
-`lower(op, target)` looks the op up in `STRATEGIES`; an op without an entry there that is computed element by element gets
-the loop kernel of a fusion of one op.
+`lower(op, target)` looks the op up in `STRATEGIES`; an op without an entry there that is computed element by element
+gets the loop kernel of a fusion of one op.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def apply_body(b: Builder, body: Function, args: Sequence[Elem]) -> Elems:
     """The results of a region of rank-0 values for elements; each lane for itself."""
     for o in body.ops:
         if o.kind is not PARAMETER and (o.kind.effect or (o.kind.scalar is None and o.name != "constant")):
-            raise Unsupported("this op cannot be compiled inside of a reduction's body yet", op=o.kind.full_name, loc=o.loc)
+            raise Unsupported("this op cannot be compiled in a reduction's body yet", op=o.kind.full_name, loc=o.loc)
     sources = {p: lambda at, e=e: e for p, e in zip(body.params, args, strict=True)}
     elements = Elements(b, sources)
     return tuple(elements(r, ()) for r in body.results)
@@ -56,7 +56,7 @@ def apply_body(b: Builder, body: Function, args: Sequence[Elem]) -> Elems:
 class Combiner:
     """The body of a reduction (or scatter ...) with `captured` trailing operands, on the elements in registers.
 
-    `free`: the values may combine in any order, starting from `identity`. `dtypes`: how the accumulated values are held.
+    `free`: the values may combine in any order, starting from `identity`. `dtypes`: how accumulated values are held.
     """
 
     def __init__(self, body: Function, captured: int = 0) -> None:

@@ -7,7 +7,8 @@ no code. Long runs go past the caches where the result is too large for them.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 from typing import TYPE_CHECKING, Final
@@ -20,6 +21,7 @@ from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, pointer
 from hilo.loop import arith, index
 from hilo.loop.builder import I64, PTR, Builder, Func, Node
+from hilo.loop.element import Elem
 from hilo.loop.index import Index
 from hilo.loop.nodes import VType
 from hilo.ops.elements import window_start
@@ -157,7 +159,8 @@ def _copies(b: Builder, copier: Copier, bufs: Node, result: Node, span: tuple[No
     units = count * blocks * pieces
 
     def unit(u: Node) -> None:
-        which, block, piece = index.delinear(index.loop_var(u, before, before + units) - before, (count, blocks, pieces))
+        number = index.loop_var(u, before, before + units) - before
+        which, block, piece = index.delinear(number, (count, blocks, pieces))
         source = b.load(b.gep(bufs, index.node(b, which * 8 + first * 8)), PTR, invariant=True)
         lo = b.mul(index.node(b, piece), PIECE)
         hi = b.smin(b.add(lo, PIECE), n)
@@ -174,7 +177,7 @@ def _copies(b: Builder, copier: Copier, bufs: Node, result: Node, span: tuple[No
 
 
 def dynamic_update_slice(op: Op, target: Target) -> Lowered:
-    """The kernel of a `dynamic_update_slice`: copy the operand, unless it is the result already, and then the update."""
+    """The kernel of a `dynamic_update_slice`: copy the operand, unless it is the result already, then the update."""
     t, update = op.tensor, op.operands[1].tensor
     if t.size == 0:
         return Lowered([])
@@ -185,7 +188,7 @@ def dynamic_update_slice(op: Op, target: Target) -> Lowered:
     func = elementwise.new_func("update")
     b = Builder(func)
     bufs, begin, end = func.params
-    starts = [_scalar(b, bufs, 2 + i, x) for i, x in enumerate(op.operands[2:])]
+    starts = [_Scalar(b, bufs, 2 + i, x.tensor) for i, x in enumerate(op.operands[2:])]
     first = window_start(b, starts, update.shape, t.shape)
     whole = len(t.shape)  # axes from here on are updated in runs: the last that is not whole, and those behind it
     while whole > 0 and (whole == len(t.shape) or update.shape[whole] == t.shape[whole]):
@@ -199,7 +202,8 @@ def dynamic_update_slice(op: Op, target: Target) -> Lowered:
 
     def unit(u: Node) -> None:
         r = index.loop_var(u, 0, units)
-        at = [i + s for i, s in zip([*index.delinear(r, outer), *[index.ZERO] * (len(t.shape) - whole)], first, strict=True)]
+        inside = [*index.delinear(r, outer), *[index.ZERO] * (len(t.shape) - whole)]
+        at = [i + s for i, s in zip(inside, first, strict=True)]
         copier.copy(result, index.linear(at, t.shape) * t.dtype.itemsize, source, r * run, run)
 
     b.for_(begin, end, 1, unit)
@@ -207,9 +211,17 @@ def dynamic_update_slice(op: Op, target: Target) -> Lowered:
     return Lowered([*phases, Phase(func, units, max(run / BYTES_PER_NS, 2.0))], in_place=((0, 0),))
 
 
-def _scalar(b: Builder, bufs: Node, number: int, x: Op) -> Callable:  # type: ignore[type-arg]
+@dataclass
+class _Scalar:
     """Operand `number`, a rank-0 tensor, as the closure that `window_start` takes."""
-    return lambda at: arith.load_elem(b, pointer(b, bufs, number), 0, x.dtype, invariant=True)
+
+    b: Builder
+    bufs: Node
+    number: int
+    type: TensorType
+
+    def __call__(self, index: Sequence[Index]) -> Elem:
+        return arith.load_elem(self.b, pointer(self.b, self.bufs, self.number), 0, self.type.dtype, invariant=True)
 
 
 def copy_if_elsewhere(t: TensorType, places: tuple[int, int], target: Target) -> Phase:

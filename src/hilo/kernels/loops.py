@@ -38,8 +38,8 @@ def vector_loop(
     """Run `carried = body(vectors, carried)` for the vectors of lo..hi, which lies in 0..extent.
 
     `lo` is a multiple of lanes * unroll (powers of two), and so is `hi` unless it is `extent`. `body` gets `unroll`
-    vectors a turn; then `tail` (by default `body`) gets single vectors, the last one masked, or (without `masks`) single
-    elements.
+    vectors a turn; then `tail` (by default `body`) gets single vectors, the last one masked, or (without `masks`)
+    single elements.
     """
     tail = tail or body
     start, end = (b.i64(x) if isinstance(x, int) else x for x in (lo, hi))

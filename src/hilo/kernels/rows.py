@@ -11,114 +11,31 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.kernels.combine import Combiner, Elems, pack, splat, unpack
-from hilo.kernels.elementwise import lanes_for, new_func, streams
+from hilo.kernels.elementwise import new_func, streams
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
-from hilo.kernels.space import Space, collapse
+from hilo.kernels.rows_plan import BLOCK_TURNS, SCRATCH, Plan, in_place_pairs, kept_values, plan
 from hilo.loop import index
 from hilo.loop.builder import Builder, Func, Node
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
 from hilo.ops.fusion import Elements, Indices, Source
-from hilo.ops.rows import NotRows, Rows, analyse, captures, initial, inputs
-from hilo.ops.trace import Access
-from hilo.ops.weight import weight
+from hilo.ops.rows import NotRows, analyse, captures, initial, inputs
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
-KEEP_WORK: Final = 8.0  # a value of that much work, needed in several passes, is kept in scratch
-SCRATCH: Final = 256 << 10  # bytes of stack for that
-BLOCK_TURNS: Final = 256  # sums are made of partial sums of that many terms
-CHUNK: Final = 1 << 16  # elements of a chunk of a long reduction
-FEW_UNITS: Final = 32
-
-
-@dataclass
-class Plan:
-    """How a region is computed; `inner`: vectors along the reduced dims. `chunk`: length of a chunk of loop `chunked`."""
-
-    rows: Rows
-    kept: Space
-    reduced: Space
-    inner: bool
-    lanes: int
-    unroll: int
-    work: float
-    chunked: int = -1
-    chunk: int = 0
-
-    @property
-    def block(self) -> int:
-        """Rows of the last kept loop that a unit does."""
-        return 1 if self.inner else self.lanes * self.unroll
-
-    @property
-    def unit_sizes(self) -> tuple[int, ...]:
-        """The parallel loops: kept loops, the last one in blocks."""
-        sizes = self.kept.sizes
-        return (*sizes[:-1], -(-sizes[-1] // self.block)) if sizes else ()
-
-    @property
-    def chunks(self) -> int:
-        return -(-self.reduced.sizes[self.chunked] // self.chunk) if self.chunk else 1
-
-    @property
-    def units(self) -> int:
-        return prod(self.unit_sizes) * self.chunks
-
-    @property
-    def unit_cost(self) -> float:
-        return prod(self.rows.shape) * self.work / self.lanes / max(self.units, 1)
-
-
-def plan(body: Function, rows: Rows, target: Target) -> Plan:
-    """Choose the direction of the vectors, units, and chunks."""
-    shape = rows.shape
-    found = rows.found
-    own = index.linear(found.variables, shape)
-    stored = [r for pass_ in rows.full for _, r in pass_]
-    found.accesses.extend(Access(r, found.variables, own) for r in stored[:1])
-    kept, reduced = collapse(shape, found, rows.kept), collapse(shape, found, rows.reduced)
-    lanes = lanes_for(body.ops, target)
-    last = max((d for d, n in enumerate(shape) if n != 1), default=-1)
-    inner = last not in rows.kept
-    if inner and kept.sizes and prod(reduced.sizes) < lanes <= kept.sizes[-1]:
-        inner = False
-    ops = [o for o in body.ops if weight(o)]
-    work = sum(weight(o) for o in ops)
-    combiners = [Combiner(r.attrs["body"], len(captures(r))) for pass_ in rows.reduces for r in pass_]
-    parts = max((sum(len(c.dtypes) for c in combiners), 1))
-    free = all(c.free for c in combiners)
-    unroll = max(1, min(16 if work <= 6 else 4 if work <= 32 else 1, target.registers // 2 // parts))
-    unroll = 1 << (unroll.bit_length() - 1)
-    if inner:
-        unroll = min(unroll, 4)
-    along = (reduced if inner else kept).sizes[-1:] or (1,)
-    while unroll > 1 and along[0] < lanes * unroll:
-        unroll //= 2
-    p = Plan(rows, kept, reduced, inner, lanes, unroll, max(work, 2.0))
-    if rows.passes == 1 and not any(rows.full) and free and p.units < FEW_UNITS and prod(shape) > 4 * CHUNK:
-        p.chunked = max(range(len(reduced.sizes)), key=lambda k: reduced.sizes[k])
-        n = reduced.sizes[p.chunked]
-        others = prod(shape) // n // p.units
-        step = lanes * unroll if inner and p.chunked == len(reduced.sizes) - 1 else 1
-        p.chunk = -(-max(1, CHUNK // others) // step) * step
-        if p.chunk >= n:
-            p.chunk = 0
-    return p
-
 
 def lower(body: Function, operands: Sequence[int], count: int, target: Target) -> Lowered:
-    """The kernel of a row region; parameter i of `body` is buffer operands[i] of `count`, results and scratch follow."""
+    """The kernel of a row region; parameter i of `body` is buffer operands[i] of `count`, results, scratch follow."""
     if all(r.tensor.size == 0 for r in body.results):
         return Lowered([])
     try:
@@ -126,7 +43,7 @@ def lower(body: Function, operands: Sequence[int], count: int, target: Target) -
     except NotRows:
         raise Unsupported("these reductions cannot be computed row by row", op="hilo.fusion", loc=body.loc) from None
     p = plan(body, rows, target)
-    in_place = _in_place(body, rows, operands)
+    in_place = in_place_pairs(body, rows, operands)
     main = _Kernel(p, body, operands, count, {i for i, _ in in_place}, target)
     if not p.chunk:
         return Lowered([Phase(main.whole(), p.units, p.unit_cost)], in_place=in_place)
@@ -150,7 +67,9 @@ class _Row:
 class _Kernel:
     """Writes one function of a region's kernel."""
 
-    def __init__(self, p: Plan, body: Function, operands: Sequence[int], count: int, unsafe: set[int], target: Target) -> None:
+    def __init__(
+        self, p: Plan, body: Function, operands: Sequence[int], count: int, unsafe: set[int], target: Target
+    ) -> None:
         self.p, self.rows, self.body, self.target, self.count = p, p.rows, body, target, count
         self.func = new_func("rows")
         self.b = Builder(self.func)
@@ -158,7 +77,7 @@ class _Kernel:
         self.params = {o: Buffer(pointer(self.b, self.bufs, i), o.tensor, constant=i not in unsafe)
                        for o, i in zip(body.params, operands, strict=True)}  # fmt: skip
         self.combiners = {r: Combiner(r.attrs["body"], len(captures(r))) for pass_ in self.rows.reduces for r in pass_}
-        self.kept_ops = _kept(self.rows, body)
+        self.kept_ops = kept_values(self.rows, body)
         self.chunk: Node | None = None  # which chunk of the chunked loop
         self.scratch: dict[Op, Buffer] = {}
 
@@ -306,7 +225,9 @@ class _Kernel:
                 if vectorized and v.mask is not None:
                     new = self._where(v.mask, new, k)
                 elif vectorized and v.lanes == 1 and lanes > 1:
-                    new = tuple(self._only_first(e, one) for e, one in zip(new, self._identities(lanes, k), strict=True))
+                    new = tuple(
+                        self._only_first(e, one) for e, one in zip(new, self._identities(lanes, k), strict=True)
+                    )
                 else:
                     new = tuple(splat(b, e, out[i][j].lanes) for j, e in enumerate(new))
                 out[i] = self._combine_states(out[i], new, k)
@@ -330,6 +251,7 @@ class _Kernel:
 
             def span(lo: Node, hi: Node, states: list[Elems]) -> list[Elems]:
                 if innermost and vectorized:
+
                     def turn(vs: list[Vector], nodes: tuple[Node, ...]) -> tuple[Node, ...]:
                         return flat(visit(loops, vs, unflat(nodes)))
 
@@ -369,7 +291,9 @@ class _Kernel:
             states = [tuple(done)]
         return states[: len(rows)]
 
-    def _elements(self, row: _Row, v: Vector, at: Indices, where: list[Index], k: int) -> tuple[Elems, list[Callable[[], None]]]:
+    def _elements(
+        self, row: _Row, v: Vector, at: Indices, where: list[Index], k: int
+    ) -> tuple[Elems, list[Callable[[], None]]]:
         """The operands of pass k's reductions at one place, and the stores that are due there."""
         b = self.b
         lanes, mask = max(v.lanes, row.vector.lanes), v.mask if v.mask is not None else row.vector.mask
@@ -403,7 +327,9 @@ class _Kernel:
                     sources[o] = self._scratch_source(o, row, v, here, where, plain)
         return sources
 
-    def _scratch_source(self, o: Op, row: _Row, v: Vector, here: Indices, where: list[Index], plain: dict[Op, Source]) -> Source:
+    def _scratch_source(
+        self, o: Op, row: _Row, v: Vector, here: Indices, where: list[Index], plain: dict[Op, Source]
+    ) -> Source:
         def read(at: Indices) -> Elem:
             if at != here:  # not this row's element at hand: compute it
                 return Elements(self.b, plain)(o, at)
@@ -504,7 +430,7 @@ class _Kernel:
         return unpack(parts, [e.dtype])[0]
 
     def _set_values(self, row: _Row, k: int, state: Elems) -> None:
-        """Give the results of pass k's reductions to the row: initial values enter here, unless they began the sequence."""
+        """Give the results of pass k's reductions to the row: initial values enter here, unless they came first."""
         b = self.b
         ordered = not all(self.combiners[r].free for r in self.rows.reduces[k])
         if not ordered and self.rows.reduces[k]:
@@ -543,48 +469,3 @@ class _Kernel:
                 if t.nbytes <= left:
                     left -= t.nbytes
                     self.scratch[o] = Buffer(self.b.alloca(max(t.nbytes, 64)), t, 64)
-
-
-def _kept(rows: Rows, body: Function) -> list[list[Op]]:
-    """For each pass the values to keep for a later one: much work, needed again, and not made from another kept one."""
-    made: dict[Op, int] = {}
-    keep: dict[Op, None] = {}
-    stops = {*body.params, *rows.outputs}
-    work: dict[Op, float] = {}
-    for o in body.ops:
-        work[o] = 0.0 if o in stops else weight(o) + sum(work[x] for x in o.operands)
-    for k in range(rows.passes):
-        roots = [*(x for r in rows.reduces[k] for x in inputs(r)), *(r for _, r in rows.full[k])]
-        seen: set[Op] = set()
-        stack = roots[::-1]
-        while stack:
-            o = stack.pop()
-            if o in seen or o in stops:
-                continue
-            seen.add(o)
-            if made.get(o, k) < k and o.shape == rows.shape and work[o] >= KEEP_WORK:
-                keep[o] = None
-                continue
-            stack.extend(reversed(o.operands))
-        for o in seen:
-            made.setdefault(o, k)
-    return [[o for o in keep if made[o] == k] for k in range(rows.passes)]
-
-
-def _in_place(body: Function, rows: Rows, operands: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """Pairs (operand, result) that may share memory: read only where the result, of the last pass, is written."""
-    own = index.linear(rows.found.variables, rows.shape)
-    moved = {a.op for a in rows.found.accesses if a.position != own or not a.is_inside}
-    stack = [r for _, r in rows.row]
-    while stack:
-        o = stack.pop()
-        if o not in moved and o not in rows.outputs:
-            moved.add(o)
-            stack.extend(o.operands)
-    size = prod(rows.shape)
-    return tuple(
-        (operands[i], k)
-        for i, o in enumerate(body.params)
-        for k, r in rows.full[-1]
-        if o not in moved and o.tensor.size == size and o.dtype.itemsize == r.dtype.itemsize
-    )

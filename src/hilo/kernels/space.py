@@ -62,14 +62,15 @@ def collapse(shape: Sequence[int], found: Trace, dims: Sequence[int] | None = No
     positions = list(dict.fromkeys(a.position for a in found.accesses))
     groups: list[list[int]] = []
     for d in reversed(range(len(shape)) if dims is None else dims):
-        if shape[d] == 1:
+        outer = atoms[d]
+        if outer is None:
             continue
         if groups:
-            inner = groups[-1][0]
-            outer_atom, inner_atom, n = atoms[d], atoms[inner], shape[inner]
-            if d not in fixed and inner not in fixed and all(
-                p.terms.get(outer_atom, 0) == p.terms.get(inner_atom, 0) * n for p in positions  # type: ignore[arg-type]
-            ):
+            e = groups[-1][0]
+            inner = atoms[e]
+            assert inner is not None
+            strided = all(p.terms.get(outer, 0) == p.terms.get(inner, 0) * shape[e] for p in positions)
+            if strided and d not in fixed and e not in fixed:
                 groups[-1].insert(0, d)
                 continue
         groups.append([d])

@@ -117,19 +117,22 @@ class _Tiles:
         c_lo, c_whole, c_end = bounds(cb, self.c.size, self.rows)
 
         def row_of_tiles(a: Index, wide: int) -> None:
-            def tile(iv: Node) -> None:
-                self._tile(outer, a, index.loop_var(iv, 0, self.c.size, self.rows), wide, self.rows)
+            def tiles(lo: Node, hi: Node, high: int) -> None:
+                def tile(iv: Node) -> None:
+                    self._tile(outer, a, index.loop_var(iv, 0, self.c.size, self.rows), wide, high)
 
-            b.for_(c_lo, c_whole, self.rows, tile)
+                b.for_(lo, hi, self.rows, tile)
+
+            tiles(c_lo, c_whole, self.rows)
             if rest := self.c.size % self.rows:
-                b.for_(c_whole, c_end, self.rows,
-                       lambda iv: self._tile(outer, a, index.loop_var(iv, 0, self.c.size, self.rows), wide, rest))  # fmt: skip
+                tiles(c_whole, c_end, rest)
 
-        b.for_(a_lo, a_whole, self.lanes,
-               lambda iv: row_of_tiles(index.loop_var(iv, 0, self.a.size, self.lanes), self.lanes))  # fmt: skip
+        def rows_of_tiles(lo: Node, hi: Node, wide: int) -> None:
+            b.for_(lo, hi, self.lanes, lambda iv: row_of_tiles(index.loop_var(iv, 0, self.a.size, self.lanes), wide))
+
+        rows_of_tiles(a_lo, a_whole, self.lanes)
         if rest := self.a.size % self.lanes:
-            b.for_(a_whole, a_end, self.lanes,
-                   lambda iv: row_of_tiles(index.loop_var(iv, 0, self.a.size, self.lanes), rest))  # fmt: skip
+            rows_of_tiles(a_whole, a_end, rest)
 
     def _tile(self, outer: list[Index], a: Index, c: Index, wide: int, high: int) -> None:
         """Turn `wide` runs of `high` elements into `high` runs of `wide` elements."""
@@ -142,8 +145,10 @@ class _Tiles:
         read, t = VType(self.bits, self.rows), VType(self.bits, self.lanes)
         mask = self._first(high, self.rows)
         base = b.gep(self.source, index.node(b, at * self.itemsize))
-        loaded = [b.load(b.gep(base, k * self.a.source * self.itemsize), read, mask=mask, align=self.itemsize, invariant=True)
-                  for k in range(wide)]  # fmt: skip
+        step = self.a.source * self.itemsize
+        loaded = [
+            b.load(b.gep(base, k * step), read, mask=mask, align=self.itemsize, invariant=True) for k in range(wide)
+        ]
         nothing = b.const(0, read)
         loaded += [nothing] * (self.lanes - wide)
         blocks = [turn(b, loaded[k : k + self.rows]) for k in range(0, self.lanes, self.rows)]
@@ -185,15 +190,15 @@ def turn(b: Builder, rows: list[Node]) -> list[Node]:
 
 
 def _trade(b: Builder, rows: list[Node], group: int) -> list[Node]:
-    """The transpose of vectors as rows of groups of lanes."""
+    """The transpose of vectors as rows of groups of lanes (1, 2 or 4 of them)."""
     n, count = rows[0].type.lanes, len(rows)
 
     def pick(x: Node, y: Node, of_x: Sequence[int], of_y: Sequence[int]) -> Node:
-        lanes = [*(g * group + k for g in of_x for k in range(group)), *(n + g * group + k for g in of_y for k in range(group))]
-        return b.shuffle(x, y, lanes)
+        groups = [*(g * group for g in of_x), *(n + g * group for g in of_y)]
+        return b.shuffle(x, y, [start + k for start in groups for k in range(group)])
 
     if count == 2:
-        return [pick(*rows, [g], [g]) for g in (0, 1)]
+        return [pick(rows[0], rows[1], [g], [g]) for g in (0, 1)]
     if count == 4:
         halves = [[pick(x, y, g, g) for g in ((0, 1), (2, 3))] for x, y in (rows[:2], rows[2:])]
         return [pick(halves[0][g // 2], halves[1][g // 2], (g % 2, g % 2 + 2), (g % 2, g % 2 + 2)) for g in range(4)]
@@ -207,5 +212,3 @@ def joined(b: Builder, parts: list[Node]) -> Node:
         n = parts[0].type.lanes
         parts = [b.shuffle(x, y, range(2 * n)) for x, y in zip(parts[::2], parts[1::2], strict=True)]
     return parts[0]
-
-

@@ -1,7 +1,7 @@
 """Row regions: reductions over some dims of one shape, and what is computed from them. Imports ir, ops.
 
-The *full* shape is the reductions' operand shape; a *row* is what one element of their results is reduced from. A region
-is computed row by row, in passes: a reduction's operands belong to the pass after the last reduction that they need.
+The *full* shape is the reductions' operand shape; a *row* is what one element of their results is reduced from. A
+region is computed row by row, in passes: a reduction belongs to the pass after the last reduction that it needs.
 """
 
 from __future__ import annotations
@@ -111,7 +111,9 @@ def analyse(body: Function) -> Rows:
     )
 
 
-def _trace(body: Function, shape: Sequence[int], kept: Sequence[int], outputs: Iterable[Op], roots: Iterable[Op]) -> Trace:
+def _trace(
+    body: Function, shape: Sequence[int], kept: Sequence[int], outputs: Iterable[Op], roots: Iterable[Op]
+) -> Trace:
     """Read what `roots` need at symbolic indices over `shape`; reductions may only be read for the row at hand."""
     out = trace(shape, roots, [*body.params, *outputs])
     own = tuple(out.variables[d] for d in kept)

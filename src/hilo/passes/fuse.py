@@ -1,7 +1,7 @@
 """Fusion: groups ops into `hilo.fusion`, so that one kernel computes them without buffers in between. Imports ir, ops.
 
-Ops are visited from the last to the first. One whose users are all in one group joins it; one that several groups use is
-computed again in each where that is cheap, or becomes a further result of one of them, or starts a group of its own.
+Ops are visited from the last to the first. One whose users are all in one group joins it; one that several groups use
+is computed again in each where that is cheap, or becomes a further result of one of them, or starts its own group.
 Reductions make a group a row region (ops/rows.py); contractions, gathers, sorts and control flow stay alone.
 """
 
@@ -14,7 +14,6 @@ from hilo.ir.module import Function
 from hilo.ir.op import GET, PARAMETER, Op
 from hilo.ir.types import Results, TensorType, result_types
 from hilo.ops.fusion import composes
-from hilo.ops.weight import EXPENSIVE
 from hilo.passes.fuse_group import Costs, Group, build, is_rows
 from hilo.rewrite.regions import with_regions
 
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from hilo.options import Options
 
 CONTROL: Final = frozenset(("stablehlo.while", "stablehlo.if", "stablehlo.case"))
+ALONE: Final = frozenset(
+    ("reshape", "constant", "concatenate", "dynamic_update_slice", "gather", "transpose")
+)  # as results
 SEARCH: Final = 256  # groups looked at to find out whether one depends on another, before taking it that it does
 
 
@@ -77,7 +79,12 @@ class _Fuser:
                 if g.accepts(o, self.users[o], self.cap):
                     self._join(o, g)
                     return
-            if not outside and homes and self.costs.is_cheap(o) and all(g.accepts(o, self.users[o], self.cap) for g in homes):
+            if (
+                not outside
+                and homes
+                and self.costs.is_cheap(o)
+                and all(g.accepts(o, self.users[o], self.cap) for g in homes)
+            ):
                 for g in homes:
                     self._join(o, g)
                 return
@@ -133,4 +140,4 @@ def _starts(o: Op) -> bool:
     """Whether a group may begin with `o` as its result."""
     if not _fusible(o) or isinstance(o.type, Results):
         return False
-    return o.kind is not GET and o.name not in ("reshape", "constant", "concatenate", "dynamic_update_slice", "gather", "transpose")
+    return o.kind is not GET and o.name not in ALONE

@@ -59,7 +59,7 @@ class Costs:
 
 
 class Group:
-    """Ops that one kernel computes. `shape` is what its loops run over: the first result's, or the reductions' operand's.
+    """Ops that one kernel computes. `shape` is what its loops run over: the result's, or the reductions' operands'.
 
     `open`: it may take in further ops. `first`: its first op in the program, so far.
     """

@@ -1,7 +1,7 @@
 """Scheduling: an order of ops that keeps few bytes alive at a time. Imports ir.
 
-Depth first from the results, the operand that needs most room first (Sethi and Ullman's order for trees); the order that
-the program came in stays if it needs no more.
+Depth first from the results, the operand that needs most room first (Sethi and Ullman's order for trees); the order
+that the program came in stays if it needs no more.
 """
 
 from __future__ import annotations

@@ -1,0 +1,147 @@
+"""How a row region is computed: direction of the vectors, units, chunks, what is kept. Imports ops, loop, kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from hilo.ir.module import Function
+from hilo.ir.op import Op
+from hilo.kernels.combine import Combiner
+from hilo.kernels.elementwise import lanes_for
+from hilo.kernels.space import Space, collapse
+from hilo.loop import index
+from hilo.ops.rows import Rows, captures, inputs
+from hilo.ops.trace import Access
+from hilo.ops.weight import weight
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+KEEP_WORK: Final = 8.0  # a value of that much work, needed in several passes, is kept in scratch
+SCRATCH: Final = 256 << 10  # bytes of stack for that
+BLOCK_TURNS: Final = 256  # sums are made of partial sums of that many terms
+CHUNK: Final = 1 << 16  # elements of a chunk of a long reduction
+FEW_UNITS: Final = 32
+
+
+@dataclass
+class Plan:
+    """How a region is computed; `inner`: vectors lie along the reduced dims; loop `chunked` is cut into pieces."""
+
+    rows: Rows
+    kept: Space
+    reduced: Space
+    inner: bool
+    lanes: int
+    unroll: int
+    work: float
+    chunked: int = -1
+    chunk: int = 0
+
+    @property
+    def block(self) -> int:
+        """Rows of the last kept loop that a unit does."""
+        return 1 if self.inner else self.lanes * self.unroll
+
+    @property
+    def unit_sizes(self) -> tuple[int, ...]:
+        """The parallel loops: kept loops, the last one in blocks."""
+        sizes = self.kept.sizes
+        return (*sizes[:-1], -(-sizes[-1] // self.block)) if sizes else ()
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.reduced.sizes[self.chunked] // self.chunk) if self.chunk else 1
+
+    @property
+    def units(self) -> int:
+        return prod(self.unit_sizes) * self.chunks
+
+    @property
+    def unit_cost(self) -> float:
+        return prod(self.rows.shape) * self.work / self.lanes / max(self.units, 1)
+
+
+def plan(body: Function, rows: Rows, target: Target) -> Plan:
+    """Choose the direction of the vectors, units, and chunks."""
+    shape = rows.shape
+    found = rows.found
+    own = index.linear(found.variables, shape)
+    stored = [r for pass_ in rows.full for _, r in pass_]
+    found.accesses.extend(Access(r, found.variables, own) for r in stored[:1])
+    kept, reduced = collapse(shape, found, rows.kept), collapse(shape, found, rows.reduced)
+    lanes = lanes_for(body.ops, target)
+    last = max((d for d, n in enumerate(shape) if n != 1), default=-1)
+    inner = last not in rows.kept
+    if inner and kept.sizes and prod(reduced.sizes) < lanes <= kept.sizes[-1]:
+        inner = False
+    ops = [o for o in body.ops if weight(o)]
+    work = sum(weight(o) for o in ops)
+    combiners = [Combiner(r.attrs["body"], len(captures(r))) for pass_ in rows.reduces for r in pass_]
+    parts = max((sum(len(c.dtypes) for c in combiners), 1))
+    free = all(c.free for c in combiners)
+    unroll = max(1, min(16 if work <= 6 else 4 if work <= 32 else 1, target.registers // 2 // parts))
+    unroll = 1 << (unroll.bit_length() - 1)
+    if inner:
+        unroll = min(unroll, 4)
+    along = (reduced if inner else kept).sizes[-1:] or (1,)
+    while unroll > 1 and along[0] < lanes * unroll:
+        unroll //= 2
+    p = Plan(rows, kept, reduced, inner, lanes, unroll, max(work, 2.0))
+    if rows.passes == 1 and not any(rows.full) and free and p.units < FEW_UNITS and prod(shape) > 4 * CHUNK:
+        p.chunked = max(range(len(reduced.sizes)), key=lambda k: reduced.sizes[k])
+        n = reduced.sizes[p.chunked]
+        others = prod(shape) // n // p.units
+        step = lanes * unroll if inner and p.chunked == len(reduced.sizes) - 1 else 1
+        p.chunk = -(-max(1, CHUNK // others) // step) * step
+        if p.chunk >= n:
+            p.chunk = 0
+    return p
+
+
+def kept_values(rows: Rows, body: Function) -> list[list[Op]]:
+    """For each pass the values to keep for a later one: much work, needed again, and not made from another kept one."""
+    made: dict[Op, int] = {}
+    keep: dict[Op, None] = {}
+    stops = {*body.params, *rows.outputs}
+    work: dict[Op, float] = {}
+    for o in body.ops:
+        work[o] = 0.0 if o in stops else weight(o) + sum(work[x] for x in o.operands)
+    for k in range(rows.passes):
+        roots = [*(x for r in rows.reduces[k] for x in inputs(r)), *(r for _, r in rows.full[k])]
+        seen: set[Op] = set()
+        stack = roots[::-1]
+        while stack:
+            o = stack.pop()
+            if o in seen or o in stops:
+                continue
+            seen.add(o)
+            if made.get(o, k) < k and o.shape == rows.shape and work[o] >= KEEP_WORK:
+                keep[o] = None
+                continue
+            stack.extend(reversed(o.operands))
+        for o in seen:
+            made.setdefault(o, k)
+    return [[o for o in keep if made[o] == k] for k in range(rows.passes)]
+
+
+def in_place_pairs(body: Function, rows: Rows, operands: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Pairs (operand, result) that may share memory: read only where the result, of the last pass, is written."""
+    own = index.linear(rows.found.variables, rows.shape)
+    moved = {a.op for a in rows.found.accesses if a.position != own or not a.is_inside}
+    stack = [r for _, r in rows.row]
+    while stack:
+        o = stack.pop()
+        if o not in moved and o not in rows.outputs:
+            moved.add(o)
+            stack.extend(o.operands)
+    size = prod(rows.shape)
+    return tuple(
+        (operands[i], k)
+        for i, o in enumerate(body.params)
+        for k, r in rows.full[-1]
+        if o not in moved and o.tensor.size == size and o.dtype.itemsize == r.dtype.itemsize
+    )
