@@ -102,6 +102,30 @@ def test_masks_gather_scatter_in_c(tmp_path: Path) -> None:
     check_memory(compile_c([f for f in MEMORY if "x" not in f.name.split("_")[1]], tmp_path), 1)
 
 
+def known_mask(scalar: str, lanes: int, lane: int, count: int) -> Func:
+    """out[l] = x[l] + 1 for the lanes [lane, lane + count), narrowed from i64 or widened to f64 on the way."""
+
+    def build(b: Builder, x: Node, out: Node) -> None:
+        t, wide = VType(scalar, lanes), VType("i32", lanes)
+        ramp = b.iota(VType("i64", lanes))
+        mask = b.and_(b.cmp("sge", ramp, lane), b.cmp("slt", b.sub(ramp, lane), count))
+        v = b.add(b.convert("sext", b.load(x, t, mask=mask), "i32"), b.const(1, wide))
+        b.store(out, b.convert("itrunc", v, scalar), mask=mask)
+
+    return make(f"known_{scalar}_{lanes}_{lane}_{count}", ["x", "out"], build)
+
+
+def test_masks_of_constants_touch_their_lanes_only(target: Target) -> None:
+    shapes = [(s, n, l, c) for s in ("i8", "i16") for n in (4, 8, 16) for l in (0, 2) for c in {0, 1, 2, n - l}]
+    get = compile_llvm([known_mask(*s) for s in shapes], target)
+    for scalar, n, lane, count in shapes:
+        x = np.arange(1, n + 1).astype(scalar.replace("i", "int"))
+        out = np.full(n, 99, x.dtype)
+        get(f"known_{scalar}_{n}_{lane}_{count}")(x.ctypes.data, out.ctypes.data)
+        inside = (np.arange(n) >= lane) & (np.arange(n) < lane + count)
+        np.testing.assert_array_equal(out, np.where(inside, x + 1, 99))
+
+
 def test_lanes(target: Target) -> None:
     get = compile_llvm([lanes_shuffled(n) for n in LANES[1:]], target)
     for n in LANES[1:]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hilo.backend.constants import known_lanes
 from hilo.backend.llvm_text import SCALARS, Writer, type_text
 from hilo.loop.nodes import Node, VType
 
@@ -47,7 +48,14 @@ class Effects(Writer):
         self.line(f"store {type_text(t)} {stored}, {self.arg(ptr)}, align {node.attrs['align']}{hint}")
 
     def masked(self, what: str, node: Node, t: VType, stored: str | None) -> str:
-        """A masked load or store. One lane is done as a vector of one."""
+        """A masked load or store. One lane is done as a vector of one.
+
+        A mask of constants with one lane set is done by hand: LLVM 22 for x86 stores too many bytes where the value is
+        a truncated one (it narrows the value, then stores it as wide as it was).
+        """
+        lanes = known_lanes(node.args[-1])
+        if lanes is not None and sum(lanes) == 1:
+            return self.one_lane(node, t, lanes.index(1), stored)
         one = t.lanes == 1
         text = f"<{t.lanes} x {SCALARS[t.scalar]}>"
         mask = self.vector_of(node.args[-1])
@@ -63,6 +71,21 @@ class Effects(Writer):
             stored = self.op(f"insertelement {text} poison, {type_text(t)} {stored}, i64 0")
         args = f"{text} {stored}, {ptr}, i32 {align}, {mask}"
         self.line(self.intrinsic(name, "void", (text, "ptr", "i32", mask_type), args))
+        return ""
+
+    def one_lane(self, node: Node, t: VType, lane: int, stored: str | None) -> str:
+        """A load or store of lane `lane` of a vector alone."""
+        scalar = SCALARS[t.scalar]
+        ptr = self.arg(node.args[0])
+        if lane:
+            ptr = f"ptr {self.op(f'getelementptr i8, {ptr}, i64 {lane * t.size}')}"
+        text = type_text(t)
+        if stored is None:
+            v = self.op(f"load {scalar}, {ptr}, align {t.size}")
+            return v if t.lanes == 1 else self.op(f"insertelement {text} zeroinitializer, {scalar} {v}, i64 {lane}")
+        if t.lanes > 1:
+            stored = self.op(f"extractelement {text} {stored}, i64 {lane}")
+        self.line(f"store {scalar} {stored}, {ptr}, align {t.size}")
         return ""
 
     def lane_pointers(self, ptr: Node, offsets: Node) -> str:
