@@ -136,7 +136,8 @@ def attribute(name: str, v: Any, dialect: str = "stablehlo") -> str:
 
 
 def entries(op: Op, skip: Collection[str]) -> tuple[list[str], list[str]]:
-    """An op's attributes as `name = value` texts: inherent ones without those in `skip`, and discardable ones."""
+    """An op's attributes as `name = value` texts: inherent ones without those in `skip`, and
+    discardable ones, both sorted."""
     own: list[str] = []
     discardable: list[str] = []
     holder, kind = schema.HOLDER.get(op.name, ("", ""))
@@ -154,7 +155,7 @@ def entries(op: Op, skip: Collection[str]) -> tuple[list[str], list[str]]:
             own.extend([name] if value else [])
         else:
             own.append(f"{key(name)} = {attribute(name, value, 'chlo' if op.kind.dialect == 'chlo' else 'stablehlo')}")
-    return own, discardable
+    return sorted(own), sorted(discardable)
 
 
 def _left_out(op: Op, name: str, value: Any) -> bool:

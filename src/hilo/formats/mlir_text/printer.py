@@ -184,7 +184,7 @@ class Printer:
     def attr_dict(self, op: Op, skip: Collection[str]) -> str:
         """` {name = value, ...}` of the attributes that the pretty form does not show otherwise, or nothing."""
         own, discardable = attr_printer.entries(op, skip)
-        return f" {{{', '.join([*own, *discardable])}}}" if own or discardable else ""
+        return f" {{{', '.join(sorted([*own, *discardable]))}}}" if own or discardable else ""
 
     # -- functions ------------------------------------------------------------------------------
 
