@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import mmap
 from collections.abc import Sequence
 
 import numpy as np
@@ -55,7 +57,7 @@ class Kernel:
     def run(self, bufs: ctypes.Array, pieces: int = 1) -> None:
         for phase, f in zip(self.lowered.phases, self.functions, strict=True):
             cuts = [phase.units * i // pieces for i in range(pieces + 1)]
-            for lo, hi in reversed(list(zip(cuts, cuts[1:]))):
+            for lo, hi in reversed(list(itertools.pairwise(cuts))):
                 f(bufs, lo, hi)
 
     def __call__(
@@ -67,9 +69,14 @@ class Kernel:
 
 
 def place(a: np.ndarray) -> np.ndarray:
-    """A copy that ends where its memory ends and is aligned to its elements only."""
-    memory = aligned(a.nbytes, skew=a.itemsize)
-    out = memory.view(a.dtype).reshape(a.shape)
+    """A copy that ends at the end of a page, with a page after it that may not be touched; aligned to its elements."""
+    page = mmap.PAGESIZE
+    whole = -(-a.nbytes // page) * page
+    memory = mmap.mmap(-1, whole + page)
+    raw = np.frombuffer(memory, np.uint8)
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(raw.ctypes.data + whole), ctypes.c_size_t(page), 0) == 0
+    out = raw[whole - a.nbytes : whole].view(a.dtype).reshape(a.shape)
     out[...] = a
     return out
 

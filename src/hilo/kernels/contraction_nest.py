@@ -171,7 +171,7 @@ class Nest:
                         added = b.add(b.mul(index.node(b, batch), n * 4), b.add(b.mul(j, 4), self.start))
                         init = b.select(first, b.gep(pointer(b, bufs, self.scratch_number), added), ct)
                         init_row = b.select(first, 0, c_row)
-                    turn = b.binary("urem", b.binary("udiv", i, p.rows), max(1, line_count // lines))
+                    turn = b.binary("urem", b.binary("udiv", i, p.rows), -(-line_count // lines))
                     b.call(
                         name,
                         [

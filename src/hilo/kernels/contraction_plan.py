@@ -19,6 +19,7 @@ PANEL_BYTES: Final = 64 << 10  # of a packed panel of B, on the stack
 UNIT_NS: Final = 40_000  # of work that is worth a parallel unit
 MAX_UNITS: Final = 32
 STREAM_BYTES: Final = 8 << 10  # of a row of B, read at one go
+INNER_ROWS: Final = 8  # up to here vectors along k pay where k is contiguous
 STREAMED_ROWS: Final = 48  # up to here packing B does not pay
 VECTOR_NS: Final = 0.3  # one multiply-add of vectors
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
@@ -152,23 +153,14 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     split = k
     if bt * m * n * 64 < k and k > 2 * SPLIT_K and r.combine != "dot4":
         split = SPLIT_K
-    if inner and (m <= 6 or n <= 6) and k >= lanes:
-        by = balanced(n, max(8, -(-n // per_batch) // 8 * 8))
-        return Plan(
-            "inner",
-            sizes,
-            lanes,
-            min(m, 4),
-            8 if m == 1 else 4,
-            max(m, 1),
-            max(8, -(-by // 8) * 8),
-            k,
-            split,
-            False,
-            False,
-        )
+    if inner and (m <= INNER_ROWS or n <= INNER_ROWS) and k >= lanes:
+        rows = min(m, 4 if target.registers >= 32 else 2)
+        columns = min(8, (target.registers - 2 - rows) // rows)
+        block = -(-balanced(n, max(columns, -(-n // per_batch))) // columns) * columns
+        return Plan("inner", sizes, lanes, rows, columns, m, block, k, split, 0, False)
     if stream:
-        block = balanced(n, min(target.l1 // 2 // r.size, max(STREAM_BYTES // r.size, -(-n // per_batch))))
+        most = min(target.l1 // 2 // r.size, max(STREAM_BYTES // r.size, -(-n // per_batch)))
+        block = balanced(n, min(most, -(-n // min(2, per_batch))))
         return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, 0, False)
     rows, vectors = choose_tile(m, n, lanes, target.registers)
     streamed = k * n * r.size > target.l2 and b_row * r.size >= 1024 and b_column == 1
@@ -180,7 +172,7 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         if m < tall:
             vectors = min(4, target.registers * 7 // 8 // m)
         block_k = 8 if m <= 4 else 16 if m < tall else 32
-        per_batch = min(per_batch, max(1, n * r.size // STREAM_BYTES))
+        per_batch = min(per_batch, max(2, n * r.size // STREAM_BYTES))
     width = vectors * lanes
     if b_column != 1 or (m > STREAMED_ROWS and n > width and streamed):
         most_k = PANEL_BYTES // 2 // (width * r.size)
