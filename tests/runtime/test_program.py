@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import gc
+import itertools
 import sys
 import threading
 import time
@@ -345,7 +346,7 @@ def test_no_leaks(add, program):
     assert (sys.getrefcount(x), sys.getrefcount(F32), sys.getrefcount(add)) == refs
     assert _native.memory_stats()["in_use"] == in_use
     # 16 bytes lost per call would be 800 in every round; the least growth is free of noise.
-    assert min(b - a for a, b in zip(traced, traced[1:])) < 600
+    assert min(b - a for a, b in itertools.pairwise(traced)) < 600
 
 
 def test_release_gil(program):
