@@ -11,14 +11,14 @@ import pytest
 
 from hilo.errors import Error
 from hilo.gc_pause import gc_paused
-from hilo.ir.dtypes import f32
+from hilo.ir.dtypes import f32, i1
 from hilo.ir.module import Function, region
 from hilo.ir.types import TensorType
 from hilo.options import Options
 from hilo.passes.cse import cse
 from hilo.passes.dce import dce
 from hilo.passes.simplify import simplify
-from hilo.rewrite.ops import add, negate
+from hilo.rewrite.ops import add, if_, negate
 from hilo.trace import Trace, program_text, run_passes
 
 F = TensorType(f32, (3,))
@@ -106,6 +106,15 @@ def test_verify_names_the_pass_that_broke_the_program() -> None:
     with pytest.raises(Error, match=r"after pass breaks: .*"):
         run_passes(program(), [cse, breaks], Options(verify=True))
     run_passes(program(), [cse, dce], Options(verify=True))
+
+
+def test_regions_without_bottom_are_one_clear_error() -> None:
+    t = TensorType(i1)
+    f = region([t], lambda p: p)
+    for _ in range(400):
+        f = region([t], lambda p, inner=f: if_(p, p, true_branch=inner, false_branch=region([t], lambda p: p)))
+    with pytest.raises(Error, match="nest too deeply"):
+        run_passes(f, [("simplify", simplify)])
 
 
 def test_phases_are_timed_and_keep_what_they_made() -> None:

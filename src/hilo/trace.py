@@ -73,6 +73,8 @@ class Trace:
                 begin = perf_counter()
                 result = function(program)
                 seconds = perf_counter() - begin
+        except RecursionError:
+            raise Error(f"pass {name}: regions nest too deeply") from None
         finally:
             self._depth -= 1
             _ACTIVE.reset(token)
