@@ -5,7 +5,7 @@ Values are numpy arrays of the op's dtype and shape; a tuple value is a Python t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from typing import Any
 
@@ -67,43 +67,59 @@ def run(function: Function, arrays: Sequence[Any], module: Module | None = None)
     """
     token = _MODULE.set(module) if module is not None else None
     try:
-        with np.errstate(all="ignore"):
-            return _run(function, arrays)
-    except RecursionError:
-        raise Error("regions or calls nest too deeply (is a function calling itself?)", loc=function.loc) from None
+        return prepared(function)(arrays)
     finally:
         if token is not None:
             _MODULE.reset(token)
 
 
-def _run(function: Function, arrays: Sequence[Any]) -> list[Any]:
+def prepared(function: Function) -> Callable[[Sequence[Any]], list[Any]]:
+    """`run` of one function many times: what is known of the function is worked out once."""
     last: dict[Op, int] = {}
     for i, o in enumerate(function.ops):
         last[o] = i
         for x in o.operands:
             last[x] = i
     keep = set(function.results)
-    values: dict[Op, Any] = dict(zip(function.params, arrays, strict=True))
+    steps = []
     for i, o in enumerate(function.ops):
+        dead = [x for x in {o: None, **dict.fromkeys(o.operands)} if last[x] == i and x not in keep]
         if o.kind is not PARAMETER:
-            values[o] = evaluate(o, [values[x] for x in o.operands])
-        for x in {o: None, **dict.fromkeys(o.operands)}:
-            if last[x] == i and x not in keep:
-                del values[x]
-    return [values[r] for r in function.results]
+            steps.append((o, o.attrs.own(), dead))
+    params, unused = function.params, [p for p in function.params if function.ops[last[p]] is p and p not in keep]
+
+    def call(arrays: Sequence[Any]) -> list[Any]:
+        values: dict[Op, Any] = dict(zip(params, arrays, strict=True))
+        for p in unused:
+            del values[p]
+        with np.errstate(all="ignore"):
+            for o, attrs, dead in steps:
+                values[o] = _evaluate(o, [values[x] for x in o.operands], attrs)
+                for x in dead:
+                    del values[x]
+        return [values[r] for r in function.results]
+
+    return call
 
 
 def evaluate(o: Op, operands: Sequence[Any]) -> Any:
     """The value of one op, given the values of its operands."""
+    with np.errstate(all="ignore"):
+        return _evaluate(o, operands, o.attrs.own())
+
+
+def _evaluate(o: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
     kind = o.kind
     if kind is GET:
-        return operands[0][o.attrs["index"]]
+        return operands[0][attrs["index"]]
     if kind.evaluate is None:
         raise Unsupported("this op cannot be evaluated", loc=o.loc, op=kind.full_name)
     try:
-        value = kind.evaluate(*operands, **o.attrs.own())
+        value = kind.evaluate(*operands, **attrs)
     except Error as e:
         raise e.at(o.loc, kind.full_name) from None
+    except RecursionError:
+        raise Error("calls nest too deeply: is a function calling itself?", loc=o.loc, op=kind.full_name) from None
     if isinstance(o.type, Results):
         return tuple(map(_array, value, o.type.types))
     return _array(value, o.type)

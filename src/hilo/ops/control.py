@@ -12,7 +12,7 @@ import numpy as np
 
 from hilo.errors import require
 from hilo.ir.dtypes import f32, i1, i32
-from hilo.ir.interpret import run
+from hilo.ir.interpret import prepared, run
 from hilo.ir.module import Function, region
 from hilo.ir.op import Array, Op
 from hilo.ir.registry import op
@@ -71,8 +71,9 @@ class while_:
     def evaluate(*arrays: Any, cond: Function, body: Function) -> Any:
         n = len(body.results)
         carried, captured = list(arrays[:n]), arrays[n:]
-        while run(cond, [*carried, *captured])[0]:
-            carried = run(body, [*carried, *captured])
+        test, step = prepared(cond), prepared(body)
+        while test([*carried, *captured])[0]:
+            carried = step([*carried, *captured])
         return one_or_tuple(carried)
 
     sharding = passed_through

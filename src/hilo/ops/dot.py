@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from hilo.errors import Unsupported, require
-from hilo.ir.dtypes import NARROW_FLOATS, DType, bf16, c64, dtype, f16, f32, f64, i1, i8, i32, u8
+from hilo.ir.dtypes import NARROW_FLOATS, DType, bf16, c64, dtype, f16, f32, f64, from_numpy, i1, i8, i32, u8
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
 from hilo.ops.checks import in_range, result_is, same_dim, tensor, unique
@@ -241,6 +241,9 @@ def _product(x: np.ndarray, y: np.ndarray, out: DType) -> np.ndarray:
     if out.kind in "iub":
         if out.kind == "b":
             return np.matmul(x.astype(np.bool_), y.astype(np.bool_))
+        bits = from_numpy(x.dtype).bits + from_numpy(y.dtype).bits
+        if x.shape[2] << bits < 1 << 53:  # exact in f64, which is much faster
+            return np.matmul(x.astype(np.float64), y.astype(np.float64)).astype(np.int64).astype(out.np)
         wide = np.uint64 if out.kind == "u" else np.int64  # arithmetic modulo 2^64 wraps to any narrower type
         return np.matmul(x.astype(wide), y.astype(wide)).astype(out.np)
     wide = np.complex128 if out.is_complex else np.float64

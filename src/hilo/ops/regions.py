@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hilo.ir.interpret import run
+from hilo.ir.interpret import prepared, run
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import PARAMETER, Array, Op
 from hilo.ir.types import TensorType
@@ -22,8 +22,10 @@ def apply(
     if wide is not None:
         return run(wide, [*operands, *(np.broadcast_to(c, shape) for c in captured)])
     out = [np.empty(shape, r.dtype.np) for r in body.results]
+    one_by_one = prepared(body)
     for at in np.ndindex(shape):
-        for whole, one in zip(out, run(body, [*(np.asarray(x[at]) for x in operands), *captured]), strict=True):
+        results = one_by_one([*(np.asarray(x[at]) for x in operands), *captured])
+        for whole, one in zip(out, results, strict=True):
             whole[at] = one
     return out
 
