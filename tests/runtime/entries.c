@@ -119,6 +119,14 @@ ENTRY(host_in_loop) {
     return code;
 }
 
+/* Waits until the first argument's int becomes 1; code 1 after 5 seconds. */
+ENTRY(waits) {
+    UNUSED;
+    volatile int32_t *flag = args[0];
+    for (int i = 0; i < 5000 && !*flag; i++) usleep(1000);
+    return *flag ? 0 : 1;
+}
+
 /* Sleeps for 50 ms. */
 ENTRY(sleeps) { UNUSED; usleep(50000); return 0; }
 

@@ -351,16 +351,15 @@ def test_no_leaks(add, program):
 
 def test_release_gil(program):
     """Another Python thread runs during a call if the program says so."""
-    p = program("sleeps", [], [], release_gil=True)
-    thread = threading.Thread(target=p)
+    p = program("waits", [(np.dtype(np.int32), (1,))], [], release_gil=True)
+    flag = np.zeros(1, np.int32)
+    outs = []
+    thread = threading.Thread(target=lambda: outs.append(p(flag)))
     thread.start()
-    start = time.monotonic()
-    steps = 0
-    while thread.is_alive():
-        steps += 1
-        time.sleep(0.001)
+    time.sleep(0.01)
+    flag[0] = 1
     thread.join()
-    assert steps > 1 or time.monotonic() - start < 0.05
+    assert outs == [[]]
 
 
 def test_program_outlives_its_last_name_during_a_call(program):
