@@ -18,6 +18,7 @@ from hilo.loop.nodes import Func, Node
 
 Arr = np.ndarray
 Build = Callable[..., Elem]
+Native = Callable[..., Arr]
 
 
 def parts(x: Elem) -> list[Node]:
@@ -30,9 +31,9 @@ def elems(dtype: DType, nodes: list[Node]) -> list[Elem]:
     return [Elem(dtype, n) for n in nodes]
 
 
-def native(fn: Build, dtype: DType, operands: int = 1, lanes: int = 0) -> Callable[..., Arr]:
+def native(fn: Build, dtype: DType, operands: int = 1, *, lanes: int = 0, target: Target | None = None) -> Native:
     """`fn` as a compiled function of real arrays (bf16, f16: of their f32 values)."""
-    target = Target.host()
+    target = target or Target.host()
     t = held_type(dtype)
     t = t.with_lanes(lanes or target.lanes(t))
     func = Func("f", [*((f"p{i}", PTR) for i in range(operands + 1)), ("n", I64)])

@@ -68,8 +68,8 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], float, Arr]] = {
     "asinh": (mp.asinh, 1.8, cat(uniform(-3, 3), spread(-40, 709))),
     "acosh": (mp.acosh, 2.0, cat(1 + abs(spread(-36, 4)), abs(spread(0, 709)) + 1)),
     "atanh": (mp.atanh, 1.5, cat(uniform(-1, 1), 1 - abs(spread(-36, -1)), spread(-40, -1))),
-    "lgamma": (mp.loggamma, 3.5, cat(uniform(0, 20), 1 + spread(-30, -2), 2 + spread(-30, -2), abs(spread(-300, 200)))),
-    "digamma": (mp.digamma, 3.0, cat(uniform(0, 20), 1.4616321449683623 + spread(-30, -2, 50), abs(spread(-300, 200)))),
+    "lgamma": (mp.loggamma, 2.2, cat(uniform(0, 20), 1 + spread(-30, -2), 2 + spread(-30, -2), abs(spread(-300, 200)))),
+    "digamma": (mp.digamma, 2.0, cat(uniform(0, 20), 1.4616321449683623 + spread(-30, -2, 50), abs(spread(-300, 200)))),
 }
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from math_runs import interpreted, native
 
+from hilo.backend.target import Target
 from hilo.ir import dtypes
 from hilo.ir.dtypes import DType
 from hilo.loop import math
@@ -149,6 +150,18 @@ def test_same_bits_everywhere_of_two(name: str, dtype: DType) -> None:
     want = native(fn, dtype, 2)(x, y)
     for other in (native(fn, dtype, 2, lanes=1)(x, y), interpreted(fn, dtype)(x, y)):
         assert same(want, other).all()
+
+
+@pytest.mark.parametrize("target", ["x86-avx2", "x86-sse2"])
+def test_same_bits_on_smaller_machines(target: str) -> None:
+    """fma is one rounding everywhere, be it an instruction or a call."""
+    machine = Target.named(target)
+    if not Target.host().includes(machine):
+        pytest.skip(f"this machine does not run {target} code")
+    x = points(dtypes.f32)
+    for name in ("exponential", "log", "tanh", "sine", "erf", "cbrt"):
+        fn = getattr(math, name)
+        assert same(native(fn, dtypes.f32)(x), native(fn, dtypes.f32, target=machine)(x)).all(), name
 
 
 def test_odd_numbers_of_lanes() -> None:

@@ -11,10 +11,11 @@ polynomial in sqrt(w) beyond (after Giles, "Approximating the erfinv function"; 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi, sqrt
 
 from hilo.loop.builder import Builder
-from hilo.loop.math.exps import exp_in_two, power_of_two
+from hilo.loop.math.exps import exp_in_two, exp_short, power_of_two
 from hilo.loop.math.floats import clamp, fmt, inf, nan, poly, poly_between, two_product, two_sum
 from hilo.loop.math.logs import exponent, log_sum, to_float
 from hilo.loop.math.tables import ERF, ERF_INV_CENTER, ERF_INV_END, ERF_INV_TAIL, ERFCX, EXP2, LOG2_ERFC
@@ -41,13 +42,26 @@ def erf(b: Builder, x: Node) -> Node:
 
 
 def erfc(b: Builder, x: Node) -> Node:
-    if x.type.scalar == "f32":
-        return b.convert("fptrunc", erfc(b, b.convert("fpext", x, "f64")), "f32")
+    """1 - erf(x) without cancellation; f32 in f64 with shorter polynomials."""
+    if x.type.scalar == "f64":
+        return _erfc(b, x, "f64", lambda a: _tail(b, clamp(b, a, 1.0, 27.5)))  # erfc(27.3) rounds to 0
+    wide = b.convert("fpext", x, "f64")
+    return b.convert("fptrunc", _erfc(b, wide, "f32_in_f64", lambda a: _short_tail(b, clamp(b, a, 1.0, 10.2))), "f32")
+
+
+def _erfc(b: Builder, x: Node, table: str, tail_of: Callable[[Node], Node]) -> Node:
     one, a = b.const(1.0, x.type), b.fabs(x)
-    near = b.fma(b.fneg(x), poly(b, b.fmul(x, x), ERF["f64"]), b.fsub(one, x))
-    tail = _tail(b, clamp(b, a, 1.0, 27.5))  # erfc(27.3) rounds to 0
+    near = b.fma(b.fneg(x), poly(b, b.fmul(x, x), ERF[table]), b.fsub(one, x))
+    tail = tail_of(a)
     tail = b.select(b.cmp("olt", x, 0.0), b.fsub(b.const(2.0, x.type), tail), tail)
     return b.select(b.cmp("olt", a, 1.0), near, tail)
+
+
+def _short_tail(b: Builder, x: Node) -> Node:
+    """erfc(x) to 30 digits for f64 x from 1 to 10.2 of which the square is exact."""
+    t = b.fdiv(b.fsub(x, 4.0), b.fadd(x, 4.0))
+    g = b.fdiv(poly(b, t, ERFCX["f32_in_f64"]), b.fma(x, 2.0, 1.0))
+    return b.fmul(exp_short(b, b.fneg(b.fmul(x, x))), g)
 
 
 def _tail(b: Builder, x: Node) -> Node:

@@ -57,6 +57,15 @@ def exp(b: Builder, x: Node, low: Node | None = None, upper: bool = True, halve:
     return b.select(near, b.fmul(y, 2.0**-raised), y)
 
 
+def exp_short(b: Builder, x: Node) -> Node:
+    """exp(x) to 33 digits for f64 |x| <= 700, for results that are rounded to f32."""
+    f = fmt(x)
+    shifter = f.shifter + f.bias
+    t = b.fma(x, LOG2E["f64"][0], shifter)
+    r = b.fma(b.fsub(t, shifter), -LN2["f64"][0], x)
+    return b.fmul(poly(b, r, [1.0, 1.0, *EXP["f32_in_f64"]]), power_of_two(b, t))
+
+
 def exp_in_two(b: Builder, x: Node, low: Node) -> tuple[Node, Node, Callable[[Node], Node]]:
     """exp(x + low) for x <= 0, unrounded: (high, low, scaled) with exp = scaled(high + low), high about 1."""
     s, f = x.type.scalar, fmt(x)

@@ -7,13 +7,11 @@ log(1 + f) = 2 s (1 + s^2/3 + s^4 P(s^2)), where s and s^2/3 are carried in two 
 
 from __future__ import annotations
 
-from math import log as ln
-
 from hilo.loop.builder import Builder
-from hilo.loop.math.exps import exp, power_of_two
+from hilo.loop.math.exps import exp, exp_short
 from hilo.loop.math.floats import FORMATS, clamp, inf, nan, poly, two_product, two_sum, xor_sign
 from hilo.loop.math.logs import exponent, log_sum, split, to_float
-from hilo.loop.math.tables import ATANH_LOG, EXP, LN2
+from hilo.loop.math.tables import ATANH_LOG, LN2
 from hilo.loop.nodes import Node
 
 
@@ -45,11 +43,7 @@ def _power32(b: Builder, a: Node, y: Node) -> Node:
     log_a = _ends(b, wide, log_sum(b, to_float(b, e), f, "f32_in_f64"))
     product = b.fmul(b.convert("fpext", clamp(b, y, -3e38, 3e38), "f64"), log_a)
     t = clamp(b, product, -200.0, 200.0)  # far beyond what f32 can hold
-    shifter = FORMATS["f64"].shifter + FORMATS["f64"].bias
-    k = b.fma(t, 1 / ln(2), shifter)
-    r = b.fma(b.fsub(k, shifter), -LN2["f64"][0], t)
-    p = poly(b, r, [1.0, 1.0, *EXP["f32_in_f64"]])
-    return b.convert("fptrunc", b.fmul(p, power_of_two(b, k)), "f32")
+    return b.convert("fptrunc", exp_short(b, t), "f32")
 
 
 def _power64(b: Builder, a: Node, y: Node) -> Node:
