@@ -259,6 +259,26 @@ def test_no_warning_gets_out(name: str) -> None:
             run(name, edges(t))
 
 
+def test_types_that_are_not_compiled_yet_evaluate_too() -> None:
+    for t in (d for d in dtypes.ALL if d.is_int and d.bits < 8):
+        lo, hi = numeric.int_range(t)
+        v = np.arange(lo, hi + 1).astype(np.int8 if t.kind == "i" else np.uint8).astype(t.np)
+        x, y = pairs(v, v)
+        for name in ("add", "subtract", "multiply", "divide", "remainder", "maximum", "minimum"):
+            want = [(INT_OPS[name](int(a), int(b)) - lo) % (hi - lo + 1) + lo for a, b in zip(x, y)]
+            assert run(name, x, y).astype(int).tolist() == want, (t, name)
+    for t in dtypes.NARROW_FLOATS:
+        v = np.arange(1 << t.bits, dtype=np.uint8).view(t.np)
+        x, y = pairs(v, v)
+        with np.errstate(all="ignore"):
+            wide = [a.astype(np.float64) for a in (x, y)]
+            exact = numeric.convert(wide[0] * wide[1], t)
+        same_bits(run("multiply", x, y), exact, x, y, what=t)
+        assert (run("compare", x, y, comparison_direction="LT") == (wide[0] < wide[1])).all()
+        run("reduce_precision", v, exponent_bits=2, mantissa_bits=1)
+        run("chlo.erf", v)
+
+
 # ---- every op of these files
 def ours() -> list[Any]:
     import hilo.ops  # noqa: F401

@@ -7,7 +7,7 @@ from hilo.ops import (  # noqa: F401
     chlo,
     chlo_broadcast,
     compare,
-    complex,
+    complex,  # noqa: A004
     concat_pad,
     constant,
     control,

@@ -15,7 +15,7 @@ from hilo.ir.dtypes import from_numpy
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
 from hilo.ops import numeric, numeric_complex
-from hilo.ops.elementwise_base import ACCURACY, arith, binary, examples, flops, lowering, pointwise, same_types, unary
+from hilo.ops.elementwise_base import arith, binary, examples, flops, lowering, pointwise, same_types, unary
 from hilo.ops.numeric import Arr
 
 
@@ -146,12 +146,7 @@ class power:
     Integers, floats, complex. Spec: power.
     """
 
-    attrs = ACCURACY
-
-    @staticmethod
-    def infer(x: Type, y: Type, *, result_accuracy: str = "DEFAULT") -> Type:
-        return same_types((x, y), "iufc")
-
+    infer = binary("iufc")
     evaluate = by_kind(i=numeric.exact_int(numeric.int_power), f=numeric.elementwise(numeric.power),
                        c=numeric.elementwise(numeric_complex.power))  # fmt: skip
 

@@ -12,16 +12,15 @@ import numpy as np
 
 from hilo.ir.dtypes import from_numpy
 from hilo.ir.registry import op
-from hilo.ir.types import Type
 from hilo.ops import numeric, numeric_complex
 from hilo.ops.elementwise_base import (
     ACCURACY,
     arith,
+    binary,
     examples,
     flops,
     math,
     pointwise,
-    same_types,
     unary,
     unary_function,
 )
@@ -198,12 +197,7 @@ class tan:
 class atan2:
     """The angle of the point (rhs, lhs), in [-pi, pi]. Floats, complex. Spec: atan2."""
 
-    attrs = ACCURACY
-
-    @staticmethod
-    def infer(y: Type, x: Type, *, result_accuracy: str = "DEFAULT") -> Type:
-        return same_types((y, x), "fc")
-
+    infer = binary("fc")
     evaluate = real_or_complex(np.arctan2, numeric_complex.atan2)
     scalar = math("atan2")
     sharding = pointwise

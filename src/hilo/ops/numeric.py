@@ -202,6 +202,8 @@ def convert(x: Arr, t: DType) -> Arr:
 def reduce_precision(x: Arr, exponent_bits: int, mantissa_bits: int) -> Arr:
     """Round to a float with these bits (no subnormals: what is below its smallest normal number becomes 0) and back."""
     t = from_numpy(x.dtype)
+    if t.bits < 16:
+        return narrow(reduce_precision(x.astype(np.float32), exponent_bits, mantissa_bits), t)
     bits = {16: np.uint16, 32: np.uint32, 64: np.uint64}[t.bits]
     mantissa, exponent = field_bits(t)
     one = bits(1)
@@ -326,7 +328,9 @@ def total_order(x: Arr) -> Arr:
     """Integers that order as IEEE totalOrder does: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
     t = from_numpy(x.dtype)
     s = np.ascontiguousarray(x).reshape(x.shape).view(f"i{t.np.itemsize}")
-    return s ^ ((s >> (t.bits - 1)) & ((1 << (t.bits - 1)) - 1))
+    width = 8 * t.np.itemsize
+    s = s << (width - t.bits)
+    return s ^ ((s >> (width - 1)) & ((1 << (width - 1)) - 1))
 
 
 @quiet

@@ -1,6 +1,6 @@
 """Special functions of the reference: erf, erfc, erf_inv, lgamma, digamma, next_after.
 
-Imports numpy and ir.dtypes only.
+Imports numpy, errors and ir.dtypes only.
 
 lgamma and digamma run in long double (see `numeric.elementwise`), the error functions in f64.
 """
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from hilo.errors import Unsupported
 from hilo.ir.dtypes import from_numpy
 from hilo.ops.numeric import LD, Arr, narrow, quiet, total_order
 
@@ -163,6 +164,8 @@ def digamma(x: Arr) -> Arr:
 def next_after(x: Arr, y: Arr, **_: Any) -> Arr:
     """The value next to x towards y, in the operands' own type."""
     t = from_numpy(x.dtype)
+    if t.bits < 16:
+        raise Unsupported(f"next_after of {t} is not there yet")
     ints = f"i{t.np.itemsize}"
     a, b = total_order(x), total_order(y)
     step = np.where(a < b, 1, -1)
