@@ -1,4 +1,4 @@
-"""A sample of StableHLO's public test data on the interpreter; `hilo conformance` runs all of it, native code too."""
+"""A sample of StableHLO's public test data; `hilo conformance` runs all of it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import pytest
 from hilo.testing import conformance
 from hilo.testing.runners import RUNNERS
 
-STRIDE = 5  # every fifth file of the corpus
+SAMPLES = {"interpreter": 5, "native": 50, "native-constants": 50, "native-threads": 100}  # every nth file
 
 
-def test_interpreter_on_a_sample(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(("way", "stride"), SAMPLES.items())
+def test_a_sample(way: str, stride: int, capsys: pytest.CaptureFixture[str]) -> None:
     if conformance.corpus() is None:
         pytest.skip("the conformance corpus is absent (HILO_SHARED does not lead to it): nothing was run")
-    report = conformance.run(runners=[RUNNERS["interpreter"]], stride=STRIDE)
+    report = conformance.run(runners=[RUNNERS[way]], stride=stride)
+    counts = report.counts()[way]
     with capsys.disabled():
-        counts = report.counts()["interpreter"]
-        print(f"\nconformance: {report.files} files, {counts['pass']} passed, {counts['skip']} skipped", end="")
+        print(f"\nconformance, {way}: {report.files} files, {counts['pass']} passed, {counts['skip']} skipped", end="")
     assert report.ok, report.table()
-    assert report.files > 350
-    assert counts["pass"] > 250
+    assert report.files > 1900 // stride
+    assert counts["pass"] > 1300 // stride

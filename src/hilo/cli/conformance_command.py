@@ -7,10 +7,13 @@ import click
 from hilo.errors import Error
 
 
+RUNNERS = ["interpreter", "native", "native-constants", "native-threads"]
+
+
 @click.command("conformance")
 @click.argument("path", required=False, type=click.Path())
 @click.option("--by-op", is_flag=True, help="Scores by op.")
-@click.option("--runner", "runners", multiple=True, type=click.Choice(["interpreter", "native", "native-constants"]),
+@click.option("--runner", "runners", multiple=True, type=click.Choice(RUNNERS),
               help="Only this way of running (may be repeated).  [default: all]")  # fmt: skip
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Stop after N files.")
 def command(path: str | None, by_op: bool, runners: tuple[str, ...], limit: int | None) -> None:

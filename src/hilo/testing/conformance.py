@@ -39,10 +39,14 @@ ALMOST: Final = 1e-3  # expect_almost_eq
 
 
 def corpus() -> Path | None:
-    """The archive of the corpus in the shared folder (HILO_SHARED, by default beside the checkout), or None."""
-    shared = os.environ.get("HILO_SHARED")
-    path = (Path(shared) if shared else Path(__file__).resolve().parents[4] / "shared") / ARCHIVE
-    return path if path.is_file() else None
+    """The archive of the corpus in the shared folder, or None.
+
+    That is HILO_SHARED, by default `shared` beside the checkout (or, for an installed hilo, beside the current folder).
+    """
+    given = os.environ.get("HILO_SHARED")
+    default = (Path(__file__).resolve().parents[4], Path.cwd().parent)
+    folders = [Path(given)] if given else [beside / "shared" for beside in default]
+    return next((f / ARCHIVE for f in folders if (f / ARCHIVE).is_file()), None)
 
 
 def sources(path: Path | str | None = None) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hilo.errors import Error
 from hilo.ir.interpret import interpret
 from hilo.ir.module import Module
 
@@ -28,11 +29,23 @@ def native(module: Module, inputs: list[np.ndarray]) -> list[Any]:
     return list(hilo.compile(module)(*inputs))
 
 
+def native_threads(module: Module, inputs: list[np.ndarray]) -> list[Any]:
+    """Run on one and on two threads; `Error` unless both give the same bits."""
+    import hilo
+
+    one, two = (list(hilo.compile(module, threads=n)(*inputs)) for n in (1, 2))
+    for k, (a, b) in enumerate(zip(one, two, strict=True)):
+        if np.asarray(a).tobytes() != np.asarray(b).tobytes():
+            raise Error(f"result {k} is not the same on one and on two threads")
+    return two
+
+
 RUNNERS: Final = {
     r.name: r
     for r in (
         Runner("interpreter", interpret),
         Runner("native", native),
         Runner("native-constants", native, constants=True),
+        Runner("native-threads", native_threads),
     )
 }
