@@ -6,7 +6,6 @@ import click
 
 from hilo.errors import Error
 
-
 RUNNERS = ["interpreter", "native", "native-constants", "native-threads"]
 
 
