@@ -17,7 +17,7 @@ TAIL = "\n  return %0 : tensor<2xf32>\n}\n"
 T = "tensor<2xf32>"
 
 BODIES = [
-    (f"%0 = stablehlo.add %x : {T}", "2:26: stablehlo.add: 1 operands, but the op has 2"),
+    (f"%0 = stablehlo.add %x : {T}", "2:25: stablehlo.add: 1 operands, but the op has 2"),
     (f"%0 = stablehlo.add %x, %y : {T}", "2:26: stablehlo.add: value %y is used but not defined"),
     (f"%0 = stablehlo.add %x, %i : {T}", "2:8: stablehlo.add: operand 1 is of type tensor<i32>, but tensor<2xf32>"),
     (f"%0 = stablehlo.transpose %x, dims = [1] : ({T}) -> {T}", "2:8: stablehlo.transpose: "),
@@ -41,8 +41,8 @@ BODIES = [
     (f"%0 = call @f(%x) : ({T}) -> {T}", "2:8: func.call: @f has type (tensor<2xf32>, tensor<i32>) -> tensor<2xf32>, but is called"),
     (f"%0 = call @f(%x, %i) : ({T}, tensor<i32>) -> {T}", "2:8: func.call: recursive calls are not allowed: @f -> @f"),
     (f"%0 = stablehlo.abs %x : {T}\n  %0 = stablehlo.abs %x : {T}", "3:3: stablehlo.abs: value %0 is defined twice"),
-    (f'%0 = stablehlo.abs %x : {T} loc("abc)', "2:43: a string that starts here is not closed"),
-    (f"%0 = stablehlo.abs %x : {T} loc(#nowhere)", "2:42: stablehlo.abs: location alias #nowhere is not defined"),
+    (f'%0 = stablehlo.abs %x : {T} loc("abc)', "2:45: a string that starts here is not closed"),
+    (f"%0 = stablehlo.abs %x : {T} loc(#nowhere)", "2:45: stablehlo.abs: location alias #nowhere is not defined"),
     ('%0 = "stablehlo.slice"(%x) <{start_indices = 5 : i64}> : (tensor<2xf32>) -> tensor<2xf32>',
      "2:32: stablehlo.slice: attribute 'start_indices' must be an array of integers"),
 ]  # fmt: skip
@@ -68,7 +68,7 @@ def test_errors_say_where_and_what(body: str, message: str) -> None:
     ("func.func @f(tensor<2xf32>) { return }", Error, "f:1:1: the parameters of a function with a body need names"),
     ("func.func @f() -> tensor<*xf32>", Unsupported, "f:1:19: tensors of unknown rank"),
     (b"module { \xff", Error, "f: not UTF-8 text"),
-    ("module { {-# dialect_resources: { builtin: { a: \"0xZZ\" } } #-} }", Error, "f:1:49: resource a is no hex string"),
+    ("module {} {-# dialect_resources: { builtin: { a: \"0xZZ\" } } #-}", Error, "f:1:50: resource a is no hex string"),
 ])  # fmt: skip
 def test_files(text: str | bytes, kind: type[Error], message: str) -> None:
     with pytest.raises(kind) as e:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hilo.formats.mlir_text import parse, print_function
+from hilo.formats.mlir_text import parse, print_function, print_module
 from hilo.formats.mlir_text.forms import CHLO_FORMS, STABLEHLO_FORMS
 from hilo.formats.mlir_text.names import CHLO, STABLEHLO
 from hilo.formats.mlir_text.pretty import PRETTY
@@ -179,7 +179,7 @@ CONSTANTS = [
     ("dense<[(0.000000e+00,-0.000000e+00), (1.000000e+00,0xFFF0000000000000)]>", "tensor<2xcomplex<f64>>"),
     ("dense<[-8, 7]>", "tensor<2xi4>"), ("dense<[0, 15]>", "tensor<2xui4>"), ("dense<18446744073709551615>", "tensor<ui64>"),
     ("dense<-9223372036854775808>", "tensor<1x1xi64>"), ("dense<1.000000e-01>", "tensor<f64>"), ("dense<2.000000e+00>", "tensor<f8E4M3FN>"),
-    ("dense<1.000000e-05>", "tensor<f32>"), ("dense<1.17549435e-38>", "tensor<f32>"), ("dense<0x7F>", "tensor<f8E4M3FN>"),
+    ("dense<1.000000e-05>", "tensor<f32>"), ("dense<1.1754944e-38>", "tensor<f32>"), ("dense<0x7F>", "tensor<f8E4M3FN>"),
 ]  # fmt: skip
 
 
@@ -208,3 +208,31 @@ def test_every_op_of_the_specification_can_be_written() -> None:
 def test_mhlo_ops_are_those_of_stablehlo(dialect: str) -> None:
     text = f"func.func @f(%x: {F23}) -> {F23} {{\n  %y = {dialect}.add %x, %x : {F23}\n  func.return %y : {F23}\n}}"
     assert parse(text)["f"].ops[1].kind.full_name == "stablehlo.add"
+
+
+def test_resources() -> None:
+    text = function([], "stablehlo.constant dense_resource<w> : tensor<2xf32>", ["tensor<2xf32>"])
+    blob = '{-# dialect_resources: { builtin: { w: "0x040000000000803F00000040" } } #-}'
+    value = parse(text + blob)["main"].ops[0].attrs["value"]
+    assert value.data.tolist() == [1.0, 2.0]
+
+
+def test_aliases_may_follow_their_uses() -> None:
+    text = "func.func @f(%x: !t) -> !t {\n  %y = stablehlo.abs %x {a.b = #n} : !t loc(#l)\n  return %y : !t\n}\n"
+    f = parse(text + '!t = tensor<2xf32>\n#n = {k = #m}\n#m = 7 : i32\n#l = loc("name"(#file))\n#file = loc("f.py":3:4)')["f"]
+    assert str(f.params[0].type) == "f32[2]"
+    assert f.ops[1].attrs["a.b"] == "{k = 7 : i32}"
+    assert str(f.ops[1].loc) == "f.py:3:4"
+
+
+def test_declarations_call_the_host() -> None:
+    text = "module {\n  func.func private @ext(tensor<2xf32>) -> (tensor<2xf32>, tensor<i32>)\n}\n"
+    m = parse(text)
+    assert m["ext"].ops[1].attrs["call_target_name"] == "ext"
+    assert print_module(m) == text
+
+
+def test_elided_constants_are_only_on_request() -> None:
+    f = parse(function([], "stablehlo.constant dense<[1, 2, 3]> : tensor<3xi32>", ["tensor<3xi32>"]))["main"]
+    assert "dense<...>" in print_function(f, elide=2)
+    assert "dense<[1, 2, 3]>" in print_function(f, elide=3)

@@ -141,13 +141,13 @@ def entries(op: Op, skip: Collection[str]) -> tuple[list[str], list[str]]:
     own: list[str] = []
     discardable: list[str] = []
     holder, kind = schema.HOLDER.get(op.name, ("", ""))
-    spread = () if not holder else schema.CONV_FIELDS if kind == "conv" else tuple(schema.SPREAD[kind])
+    spread: tuple[str, ...] = () if not holder else schema.CONV_FIELDS if kind == "conv" else tuple(schema.SPREAD[kind])
     for name, value in op.attrs.items():
         if "." in name:
             text = attribute(name, value)
             discardable.append(key(name) if text == "unit" or value is True else f"{key(name)} = {text}")
         elif name in spread and name not in skip:
-            if name == spread[0]:
+            if name == next(iter(spread)):
                 own.append(f"{holder} = {_spread(kind, spread, op.attrs)}")
         elif name in skip or _left_out(op, name, value):
             continue

@@ -138,6 +138,7 @@ def _declare(p: Parser, h: Header, at: int) -> list[Op]:
 
 
 def _finish(p: Parser, h: Header, values: list[Op], start: int) -> Function:
+    p.op = None
     params = p.scope.own
     loc = parse_trailing_loc(p) or p.source.loc(start)
     return Function(h.name, params, [*params, *p.scope.ops], values, attrs=Attrs(h.attrs) if h.attrs else NO_ATTRS,

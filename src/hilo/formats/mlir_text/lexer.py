@@ -21,13 +21,13 @@ _TOKEN = re.compile(
     r"\s*+(?://[^\n]*+\s*+)*+("
     rf"%{_NAME}(?:\#\d++)?"
     rf"|tensor{_ANGLES}"
-    r"|->|[(){}\[\]<>,:=]"
+    r"|->|\{-\#|\#-\}|[(){}\[\]<>,:=]"
     r'|dense<(?:[^<>"]*+|"0[xX][0-9A-Fa-f]*+")>'
     r'|(?:array|dense_resource)<[^<>"]*+>'
     r"|[A-Za-z_][\w$.]*+"
     r"|-?0x[0-9A-Fa-f]++|-?\d++(?:\.\d*+(?:[eE][+-]?\d++)?+)?+"
     rf"|{_STRING}|@{_STRING}"
-    rf"|[@\#!^]{_NAME}|\{{-\#|\#-\}}|\S|\Z)",
+    rf"|[@\#!^]{_NAME}|\S|\Z)",
     re.DOTALL,
 )
 _WHOLE_STRING = re.compile(r'@?"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
@@ -60,9 +60,9 @@ class Source:
             add_token(m[1])
             add_start(m.start(1))
         last = next((i for i in range(len(self.tokens) - 1, -1, -1) if self.tokens[i]), 0)
-        if self.tokens[last][:1] == '"' or self.tokens[last][:2] == '@"':
-            if not _WHOLE_STRING.fullmatch(self.tokens[last]):
-                raise Error("a string that starts here is not closed", loc=self.loc(last))
+        is_string = self.tokens[last].startswith(('"', '@"'))
+        if is_string and not _WHOLE_STRING.fullmatch(self.tokens[last]):
+            raise Error("a string that starts here is not closed", loc=self.loc(last))
 
     def loc(self, index: int) -> Loc:
         """The place of token `index` in the text."""

@@ -186,23 +186,21 @@ class Parser(Cursor):
             want = declared[0] if len(declared) == 1 else Results(declared)
             if kind.typed:
                 attrs["type"] = want
-        error_loc = loc if str(loc) else self.source.loc(at)
         try:
             op = kind.make(operands, Attrs(attrs), loc)
+            if want is not None and not compatible(op.type, want):
+                inferred, declared = print_type(op.type), print_type(want)
+                raise VerifyError(f"the result type is {inferred} by the op's rules, but {declared} is declared",
+                                  loc=loc, op=kind.full_name)  # fmt: skip
         except Error as e:
-            raise type(e)(e.message, loc=error_loc, op=kind.full_name, **({"rule": e.rule} if isinstance(e, VerifyError) else {})) from None
+            if not _has_file(loc):
+                e.loc = self.source.loc(at)
+            raise
         except AttributeError:
             if any(isinstance(o.type, OpaqueType) for o in operands) or isinstance(want, OpaqueType):
-                raise Unsupported("operands or results of an opaque type", loc=error_loc, op=kind.full_name) from None
+                raise self.error("operands or results of an opaque type", at, Unsupported) from None
             raise
         if want is not None and op.type is not want:
-            if isinstance(op.type, Results) and len(op.type) == 1 and compatible(op.type[0], want):
-                want = Results((want,))
-            elif not compatible(op.type, want):
-                raise VerifyError(
-                    f"the result type is {print_type(op.type)} by the op's rules, but {print_type(want)} is declared",
-                    loc=error_loc, op=kind.full_name,
-                )  # fmt: skip
             op = Op(kind, op.operands, op.attrs, want, loc)
         self.scope.ops.append(op)
         return op
@@ -342,3 +340,14 @@ class Parser(Cursor):
             raise self.error("regions of several blocks are not supported", kind=Unsupported)
         self.expect("}")
         return results
+
+
+def _has_file(loc: Loc) -> bool:
+    """Whether a location leads to a line of a file."""
+    stack = [loc]
+    while stack:
+        x = stack.pop()
+        if x.kind == "file":
+            return True
+        stack.extend(x.children)
+    return False
