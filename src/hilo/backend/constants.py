@@ -10,12 +10,21 @@ from hilo.loop.builder import wrap
 from hilo.loop.nodes import Node
 
 _BINARY: Final[dict[str, Callable[[int, int], int]]] = {
-    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "and": operator.and_, "or": operator.or_,
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "and": operator.and_,
+    "or": operator.or_,
     "xor": operator.xor,
-}  # fmt: skip
+}
 _COMPARE: Final[dict[str, Callable[[int, int], bool]]] = {
-    "eq": operator.eq, "ne": operator.ne, "slt": operator.lt, "sle": operator.le, "sgt": operator.gt, "sge": operator.ge,
-}  # fmt: skip
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "slt": operator.lt,
+    "sle": operator.le,
+    "sgt": operator.gt,
+    "sge": operator.ge,
+}
 
 
 def known_lanes(node: Node) -> tuple[int, ...] | None:

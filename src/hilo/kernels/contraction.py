@@ -38,10 +38,10 @@ _SKEW: Final = 16  # elements between packed rows, lest all rows fall into one s
 class Epilogue:
     """What is done with each element of a contraction before it is stored: bias, activation, residual ...
 
-    `out`: the type of what is stored, of the shape of the contraction's result. `operands`: types of further
-    buffers, which stand after the contraction's own two in `bufs`. `build(b, at, acc, sources) -> Elem`: `acc` is the element (or
-    vector) of the contraction's result at the indices `at`, rounded to its type; `sources` read the further operands
-    at given indices (for the same lanes); the result has `out`'s element type.
+    `out`: the type of what is stored, of the shape of the contraction's result. `operands`: types of further buffers,
+    which stand after the contraction's own two in `bufs`. `build(b, at, acc, sources) -> Elem`: `acc` is the element
+    (or vector) of the contraction's result at the indices `at`, rounded to its type; `sources` read the further
+    operands at given indices (for the same lanes); what it gives has `out`'s element type.
     """
 
     out: TensorType
@@ -162,8 +162,9 @@ class _Lowering:
         if r.parts == 1 and ld * to.itemsize % 4096 == 0:
             ld += _SKEW
         at = self.allocate(bt * m * ld * to.itemsize)
-        unit = pack.rows_unit(self.position("a"), (bt, m, k), ld, c.lhs.dtype, to, self.pointers(0, at), self.change(0), pad,
-                              self.target)  # fmt: skip
+        unit = pack.rows_unit(
+            self.position("a"), (bt, m, k), ld, c.lhs.dtype, to, self.pointers(0, at), self.change(0), pad, self.target
+        )
         self.add_phase("pack_a", unit, bt * m, k * 0.3)
         scale = ld * to.itemsize // r.size
         return Place(self.scratch_number, at, ((bt, m * scale),), scale, 1)

@@ -1,23 +1,21 @@
-"""The loops around a contraction's micro-kernels, and what is done with finished tiles. Imports loop, kernels."""
+"""The loops around a contraction's micro-kernels. Imports loop, kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
-from hilo.ir import dtypes
 from hilo.ir.types import TensorType
 from hilo.kernels import microkernel
+from hilo.kernels.contraction_finish import Finish
 from hilo.kernels.contraction_pack import phase_func
+from hilo.kernels.contraction_panels import PanelTurn, copy_panels, turn_panel
 from hilo.kernels.contraction_plan import Plan, Recipe
-from hilo.kernels.loops import Vector
 from hilo.kernels.lowered import Phase
-from hilo.kernels.memory import Buffer, pointer
-from hilo.loop import arith, index
-from hilo.loop.builder import I64, Builder, Func, Node, VType
-from hilo.loop.element import Elem, held_type
+from hilo.kernels.memory import pointer
+from hilo.loop import index
+from hilo.loop.builder import Builder, Func, Node
 from hilo.loop.index import Index
 
 if TYPE_CHECKING:
@@ -45,38 +43,24 @@ class Place:
         return b.gep(pointer(b, bufs, self.buffer), index.node(b, at * size + self.offset))
 
 
-PanelTurn = Callable[[Node, Node, int, int, bool], None]  # column, place, vectors, lanes, masked
-
-
-class Nest:
+class Nest(Finish):
     """Emits the main phase of a contraction (and the one that adds up partial sums, if k is split)."""
 
-    def __init__(self, p: Plan, r: Recipe, a: Place, b: Place, start: int | None, out: TensorType, swapped: bool,
-                 epilogue: Any, scratch_number: int, target: Target) -> None:  # fmt: skip
-        self.p, self.r, self.a, self.b_place, self.start = p, r, a, b, start
-        self.out, self.swapped, self.epilogue, self.target = out, swapped, epilogue, target
-        self.stored = epilogue.out if epilogue else out
-        self.scratch_number = scratch_number
-        self.partial = 0  # offset in scratch of sums that do not go into the result at once
-        bt, m, n, _ = p.sizes
-        self.parts = 2 if r.acc.is_complex else 1
-        self.elements = (bt, m, n // self.parts)  # of C, as this nest sees it
-        splits = p.blocks[0]
-        same = self.stored.dtype is r.acc or (
-            self.stored.dtype.is_int and held_type(self.stored.dtype).scalar == r.scalar
-        )
-        self.raw = same and epilogue is None and out.dtype is self.stored.dtype  # sums are results
-        straight = not swapped or m == 1
-        if splits > 1:
-            self.where = "partial"
-        elif same and straight:
-            self.where = "result"
-        elif p.block_k >= p.sizes[3] and p.kind == "tile":
-            self.where = "stack"
-        else:
-            self.where = "partial"
-        self.needs_finish = not (self.where == "result" and self.raw)
-        self.scratch = splits * bt * m * n * r.size if self.where == "partial" else 0
+    def __init__(
+        self,
+        p: Plan,
+        r: Recipe,
+        a: Place,
+        b: Place,
+        start: int | None,
+        out: TensorType,
+        swapped: bool,
+        epilogue: Any,
+        scratch_number: int,
+        target: Target,
+    ) -> None:
+        super().__init__(p, r, out, swapped, epilogue, scratch_number, target)
+        self.a, self.b_place, self.start = a, b, start
         self.helpers: dict[str, Func] = {}
 
     # ---- phases
@@ -214,9 +198,16 @@ class Nest:
 
                     b.if_(b.cmp("eq", hi, n), edge)
 
+            def turned(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
+                source = b.gep(bk, b.mul(j, b_col))
+                turn_panel(b, r.scalar, source, b_col, at, kc, b.sub(n, j), vectors, lanes, masked)
+
             def together_from(lo: Node) -> None:
                 hi = b.smin(b.add(lo, together), n1)
-                self.pack(b, bk, kc, lambda f: each_panel(lo, hi, f))
+                if p.transpose_b:
+                    each_panel(lo, hi, turned)
+                else:
+                    copy_panels(b, r.scalar, bk, b_row, kc, n, lambda f: each_panel(lo, hi, f))
                 each_panel(lo, hi, columns)
 
             if panels is None:
@@ -228,69 +219,6 @@ class Nest:
             over_k(b.i64(0))
         else:
             b.for_(k0, k1, p.block_k, over_k)
-
-    def pack(self, b: Builder, source: Node, kc: Node, each_panel: Callable[[PanelTurn], None]) -> None:
-        """Copy `kc` rows of panels of B so that each panel's rows lie one after the other."""
-        size, n = self.r.size, self.p.sizes[2]
-        b_row, b_col = self.b_place.row * size, self.b_place.column * size
-        if self.p.transpose_b:
-
-            def turned(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
-                self.turn_panel(b, b.gep(source, b.mul(j, b_col)), b_col, at, kc, b.sub(n, j), vectors, lanes, masked)
-
-            each_panel(turned)
-            return
-
-        def row(k: Node) -> None:
-            def copy(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
-                v = VType(self.r.scalar, lanes)
-                step = lanes * size
-                src = b.gep(source, b.add(b.mul(k, b_row), b.mul(j, size)))
-                dst = b.gep(at, b.mul(k, vectors * step))
-                for x in range(vectors):
-                    mask = None
-                    if masked and x == vectors - 1:
-                        mask = b.cmp("slt", b.iota(I64.with_lanes(lanes)), b.sub(n, b.add(j, x * lanes)))
-                    b.store(b.gep(dst, x * step), b.load(b.gep(src, x * step), v, mask=mask))
-
-            each_panel(copy)
-
-        b.for_(0, kc, 1, row)
-
-    def turn_panel(self, b: Builder, source: Node, b_col: int, panel: Node, kc: Node, live: Node, vectors: int, lanes: int,
-                   masked: bool) -> None:  # fmt: skip
-        """Copy a panel of B that has k contiguous, turning squares of vectors in registers."""
-        size = self.r.size
-        width = vectors * lanes * size
-
-        def square(k: Node, depth: int) -> None:
-            v = VType(self.r.scalar, depth)
-            for j in range(vectors):
-                run = []
-                for l in range(lanes):
-                    column = b.i64(j * lanes + l)
-                    if masked:
-                        column = b.smin(column, b.sub(live, 1))  # any column will do where there is none
-                    run.append(b.load(b.gep(b.gep(source, b.mul(column, b_col)), b.mul(k, size)), v))
-                rows = transposed(b, run) if depth > 1 else [self.joined(b, run)]
-                for d, x in enumerate(rows):
-                    at = b.add(b.mul(b.add(k, d), width), j * lanes * size)
-                    b.store(b.gep(panel, at), x)
-
-        if lanes == 1:
-            b.for_(0, kc, 1, lambda k: square(k, 1))
-            return
-        whole = b.and_(kc, -lanes)
-        b.for_(0, whole, lanes, lambda k: square(k, lanes))
-        b.for_(whole, kc, 1, lambda k: square(k, 1))
-
-    def joined(self, b: Builder, scalars: Sequence[Node]) -> Node:
-        if len(scalars) == 1:
-            return scalars[0]
-        v = b.splat(scalars[0], len(scalars))
-        for l, x in enumerate(scalars[1:], 1):
-            v = b.insert(v, x, l)
-        return v
 
     def inner_unit(self, b: Builder, bufs: Node, u: Node) -> None:
         p, r, size = self.p, self.r, self.r.size
@@ -306,9 +234,19 @@ class Nest:
             t = microkernel.Inner(r.combine, r.scalar, rows, columns, p.lanes, masks)
             name = self.helper(microkernel.inner(t))
             ct = b.gep(c, b.add(b.mul(j, size), i * n * size))
-            b.call(name, [b.gep(a, i * self.a.row * size), b.i64(self.a.row * size),
-                          b.gep(bp, b.mul(j, self.b_place.column * size)), b.i64(self.b_place.column * size), ct, b.i64(n * size),
-                          b.i64(size), b.sub(k1, k0)])  # fmt: skip
+            b.call(
+                name,
+                [
+                    b.gep(a, i * self.a.row * size),
+                    b.i64(self.a.row * size),
+                    b.gep(bp, b.mul(j, self.b_place.column * size)),
+                    b.i64(self.b_place.column * size),
+                    ct,
+                    b.i64(n * size),
+                    b.i64(size),
+                    b.sub(k1, k0),
+                ],
+            )
 
         def all_rows(j: Node, columns: int) -> None:
             for i in range(0, m, p.rows):
@@ -340,158 +278,3 @@ class Nest:
         b.call(name, [a, b.i64(self.a.column * size), bp, b.i64(self.b_place.row * size), ct, b.sub(k1, k0), width])
         if self.needs_finish and p.blocks[0] == 1:
             self.finish_rows(b, bufs, batch, b.i64(0), 1, n0, n1, c)
-
-    # ---- what comes after the sums
-    def combine_unit(self, b: Builder, bufs: Node, u: Node) -> None:
-        """Add up a row's partial sums in order, then finish."""
-        p = self.p
-        bt, m, n = self.elements
-        batch, row = index.delinear(index.loop_var(u, 0, bt * m), (bt, m))
-        c = b.gep(pointer(b, bufs, self.scratch_number), self.partial)
-        slab = bt * m * n * self.parts * self.r.size
-
-        def load(v: Vector, offset: Node) -> Elem:
-            total = self.loaded(b, b.gep(c, offset), v)
-            return self.summed(b, total, c, offset, slab, p.blocks[0], v)
-
-        self.finish_row(b, bufs, batch, row, b.i64(0), b.i64(n), lambda v: load(v, self.sum_offset(b, batch, row, v)))
-
-    def summed(self, b: Builder, total: Elem, c: Node, offset: Node, slab: int, count: int, v: Vector) -> Elem:
-        parts = [total.re] if total.im is None else [total.re, total.im]
-
-        def add(s: Node, *acc: Node) -> list[Node]:
-            x = self.loaded(b, b.gep(c, b.add(offset, b.mul(s, slab))), v)
-            more = [x.re] if x.im is None else [x.re, x.im]
-            if self.r.combine == "or":
-                return [b.or_(y, z) for y, z in zip(acc, more, strict=True)]
-            return [b.fadd(y, z) if y.type.is_float else b.add(y, z) for y, z in zip(acc, more, strict=True)]
-
-        return Elem(total.dtype, *b.for_(1, count, 1, add, parts))
-
-    def sum_offset(self, b: Builder, batch: Index, row: Index, v: Vector) -> Node:
-        """Bytes from the start of full-size sums to the first lane of `v`."""
-        _, m, n = self.elements
-        at = index.linear([batch, row, v.at.first_lane() if v.lanes > 1 else v.at], (1, m, n))
-        return index.node(b, at * (self.r.size * self.parts))
-
-    def loaded(self, b: Builder, at: Node, v: Vector) -> Elem:
-        return arith.load_elem(b, at, 0, self.r.acc, v.lanes, v.mask)
-
-    def finish_rows(
-        self, b: Builder, bufs: Node, batch: Index, m0: Node, rows: int, n0: Node, n1: Node, c: Node
-    ) -> None:
-        """Finish rows m0..m0 + rows, columns n0..n1 of sums that lie in rows of N at `c` (the batch's first)."""
-        n = self.elements[2]
-
-        def row(i: Node) -> None:
-            def load(v: Vector) -> Elem:
-                at = b.mul(
-                    b.add(b.mul(i, n), index.node(b, v.at.first_lane() if v.lanes > 1 else v.at)),
-                    self.r.size * self.parts,
-                )
-                return self.loaded(b, b.gep(c, at), v)
-
-            self.finish_row(b, bufs, batch, index.loop_var(i, 0, self.elements[1]), n0, n1, load)
-
-        b.for_(m0, b.add(m0, rows), 1, row)
-
-    def finish(self, b: Builder, bufs: Node, batch: Index, m0: Node, rows: int, n0: Node, count: Node, tile: Node,
-               row_bytes: Node) -> None:  # fmt: skip
-        """Finish a tile of sums at `tile`: `rows` from m0 on, `count` columns from n0 on."""
-        parts = self.parts
-        first = n0 if parts == 1 else b.lshr(n0, 1)
-        end = b.add(first, count if parts == 1 else b.lshr(count, 1))
-
-        def row(d: Node) -> None:
-            def load(v: Vector) -> Elem:
-                at = index.node(b, v.at.first_lane() if v.lanes > 1 else v.at)
-                start = b.mul(b.sub(at, first), self.r.size * parts)
-                return self.loaded(b, b.gep(tile, b.add(b.mul(d, row_bytes), start)), v)
-
-            i = b.add(m0, d)
-            self.finish_row(b, bufs, batch, index.loop_var(i, 0, self.elements[1]), first, end, load)
-
-        b.for_(0, rows, 1, row)
-
-    def finish_row(self, b: Builder, bufs: Node, batch: Index, row: Index, n0: Node, n1: Node, load: Any) -> None:
-        """Round, apply the epilogue to and store columns n0..n1 of a row, whose sums `load(vector)` gives."""
-        _, m, n = self.elements
-        result = pointer(b, bufs, self.scratch_number - 1)
-        sources = [
-            Buffer(pointer(b, bufs, 2 + i), t) for i, t in enumerate(self.epilogue.operands if self.epilogue else ())
-        ]
-        lanes = self.p.lanes if not self.r.acc.is_complex else max(1, self.p.lanes // 2)
-
-        def turn(v: Vector) -> None:
-            if self.swapped:
-                position = (batch * n + v.at) * m + row
-            else:
-                position = (batch * m + row) * n + v.at
-            x = load(v)
-            if self.out.dtype is dtypes.i1 and self.r.acc is not dtypes.i1:
-                x = Elem(dtypes.i1, b.cmp("ne", x.re, 0))
-            elif held_type(self.out.dtype).scalar != x.re.type.scalar or self.out.dtype.is_float:
-                x = arith.convert(b, x, self.out.dtype)
-            else:
-                x = Elem(self.out.dtype, x.re, x.im)
-            if self.epilogue is not None:
-                at = (
-                    index.delinear(position, self.out.shape)
-                    if prod(self.out.shape) > 1
-                    else [index.ZERO] * self.out.rank
-                )
-                readers = [lambda i, s=s: s.load(b, tuple(i), v.lanes, v.mask) for s in sources]
-                x = self.epilogue.build(b, at, x, readers)
-            store(b, result, position, x, v)
-
-        self.columns(b, n0, n1, n, lanes, turn)
-
-    def columns(self, b: Builder, n0: Node, n1: Node, n: int, lanes: int, turn: Any) -> None:
-        """Vectors over n0..n1, where n0 need not be a multiple of anything; the last one masked, or single elements."""
-
-        def whole(j: Node) -> None:
-            turn(Vector(index.vector_var(j, lanes, 0, max(1, n - lanes + 1)), lanes))
-
-        end = b.add(n0, b.and_(b.sub(n1, n0), -lanes))
-        if n >= lanes:
-            b.for_(n0, end, lanes, whole)
-        if lanes == 1:
-            return
-        if self.target.has_masks:
-
-            def masked(j: Node) -> None:
-                mask = b.cmp("slt", b.iota(I64.with_lanes(lanes)), b.sub(n1, j))
-                turn(Vector(index.vector_var(j, lanes, 0, n, top=n), lanes, mask))
-
-            b.for_(end, n1, lanes, masked)
-        else:
-            b.for_(end, n1, 1, lambda j: turn(Vector(index.loop_var(j, 0, n), 1)))
-
-
-def store(b: Builder, ptr: Node, position: Index, x: Elem, v: Vector) -> None:
-    """Store elements at `position` for the lanes of `v`, wherever these lie."""
-    size = x.dtype.itemsize
-    if v.lanes == 1 or position.lane_stride == 1:
-        at = position.first_lane() if v.lanes > 1 else position
-        arith.store_elem(b, ptr, index.node(b, at * size), x, v.lanes, v.mask)
-        return
-    offsets = index.node(b, position * size)
-    parts = arith.to_memory(b, x)
-    for i, p in enumerate(parts):
-        b.scatter(b.gep(ptr, i * size // len(parts)), offsets, b.splat(p, v.lanes), mask=v.mask)
-
-
-def transposed(b: Builder, rows: Sequence[Node]) -> list[Node]:
-    """n vectors of n lanes (a power of two) with rows and lanes exchanged, by log2 n rounds of pairwise blends."""
-    out = list(rows)
-    n = len(out)
-    s = 1
-    while s < n:
-        for i in range(n):
-            if i & s:
-                continue
-            x, y = out[i], out[i + s]
-            out[i] = b.shuffle(x, y, [l if not l & s else n + l - s for l in range(n)])
-            out[i + s] = b.shuffle(x, y, [l + s if not l & s else n + l for l in range(n)])
-        s *= 2
-    return out

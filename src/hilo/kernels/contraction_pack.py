@@ -49,9 +49,17 @@ def read(b: Builder, ptr: Node, position: Index, dtype: DType, v: Vector) -> Ele
     return arith.gather_elem(b, ptr, offsets, dtype, v.mask)
 
 
-def rows_unit(source: Callable[[Index, Index, Index], Index], sizes: tuple[int, int, int], ld: int, dtype: DType, to: DType,
-              pointers: Callable[[Builder, Node], tuple[Node, Node]], change: Callable[[Builder, Elem], Elem] | None,
-              pad: int, target: Target) -> Unit:  # fmt: skip
+def rows_unit(
+    source: Callable[[Index, Index, Index], Index],
+    sizes: tuple[int, int, int],
+    ld: int,
+    dtype: DType,
+    to: DType,
+    pointers: Callable[[Builder, Node], tuple[Node, Node]],
+    change: Callable[[Builder, Elem], Elem] | None,
+    pad: int,
+    target: Target,
+) -> Unit:
     """Unit u: row u of [batch, rows, columns] (`sizes`), converted to `to`; rows are `ld` elements apart, and the first
     `pad` elements after a row are zeroed.
 
@@ -81,8 +89,14 @@ def rows_unit(source: Callable[[Index, Index, Index], Index], sizes: tuple[int, 
     return unit
 
 
-def complex_unit(source: Callable[[Index, Index, Index], Index], sizes: tuple[int, int, int], dtype: DType, to: DType,
-                 pointers: Callable[[Builder, Node], tuple[Node, Node]], target: Target) -> Unit:  # fmt: skip
+def complex_unit(
+    source: Callable[[Index, Index, Index], Index],
+    sizes: tuple[int, int, int],
+    dtype: DType,
+    to: DType,
+    pointers: Callable[[Builder, Node], tuple[Node, Node]],
+    target: Target,
+) -> Unit:
     """Unit u: rows 2u and 2u + 1 of the real matrices [batch, 2 rows, 2 columns] that multiply (re, im) pairs from the
     right like the complex numbers x of the operand: (re x, im x) above (-im x, re x).
     """
@@ -109,10 +123,16 @@ def complex_unit(source: Callable[[Index, Index, Index], Index], sizes: tuple[in
     return unit
 
 
-def groups_unit(source: Callable[[Index, Index, Index], Index], sizes: tuple[int, int, int], dtype: DType, parts: int,
-                pointers: Callable[[Builder, Node], tuple[Node, Node]], target: Target) -> Unit:  # fmt: skip
-    """Unit u: row u of [batch, groups, columns] of i32, each of `parts` elements of a column, one below the other: bytes
-    (`parts` 4) or i16. What lies past the last row is 0. `sizes` and `source` are those of the operand.
+def groups_unit(
+    source: Callable[[Index, Index, Index], Index],
+    sizes: tuple[int, int, int],
+    dtype: DType,
+    parts: int,
+    pointers: Callable[[Builder, Node], tuple[Node, Node]],
+    target: Target,
+) -> Unit:
+    """Unit u: row u of [batch, groups, columns] of i32, each of `parts` elements of a column, one below the other:
+    bytes (`parts` 4) or i16. What lies past the last row is 0. `sizes` and `source` are those of the operand.
     """
     batch, rows, columns = sizes
     groups = -(-rows // parts)
@@ -146,8 +166,14 @@ def groups_unit(source: Callable[[Index, Index, Index], Index], sizes: tuple[int
     return unit
 
 
-def compensation_unit(batch: int, groups: int, columns: int, pointers: Callable[[Builder, Node], tuple[Node, Node]],
-                      block: int, target: Target) -> Unit:  # fmt: skip
+def compensation_unit(
+    batch: int,
+    groups: int,
+    columns: int,
+    pointers: Callable[[Builder, Node], tuple[Node, Node]],
+    block: int,
+    target: Target,
+) -> Unit:
     """For [batch, groups, columns] of packed signed bytes, [batch, columns] of i32: -128 times the sum of each column.
 
     The other operand's bytes have 128 added to be unsigned; this takes it away again. Unit: `block` columns of a batch.

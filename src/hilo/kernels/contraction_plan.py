@@ -1,4 +1,4 @@
-"""How a contraction is computed: types, tiles, blocks, parallel units. It all follows from shapes, types and the target.
+"""How a contraction is computed: types, tiles, blocks, parallel units. It all follows from shapes, types and target.
 
 Imports ir, kernels.contraction_algebra.
 """

@@ -47,7 +47,8 @@ class Tile:
 
     @property
     def name(self) -> str:
-        return f"tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}{'m' if self.masked else ''}p{self.lines}"
+        mask = "m" if self.masked else ""
+        return f"tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}{mask}p{self.lines}"
 
     @property
     def vector(self) -> VType:
@@ -55,9 +56,20 @@ class Tile:
 
 
 TILE_PARAMS: Final = [
-    ("a", PTR), ("a_row", I64), ("a_k", I64), ("b", PTR), ("b_k", I64), ("c", PTR), ("c_row", I64),
-    ("init", PTR), ("init_row", I64), ("k", I64), ("n", I64), ("ahead", PTR), ("ahead_k", I64),
-]  # fmt: skip
+    ("a", PTR),
+    ("a_row", I64),
+    ("a_k", I64),
+    ("b", PTR),
+    ("b_k", I64),
+    ("c", PTR),
+    ("c_row", I64),
+    ("init", PTR),
+    ("init_row", I64),
+    ("k", I64),
+    ("n", I64),
+    ("ahead", PTR),
+    ("ahead_k", I64),
+]
 
 
 @cache
@@ -116,9 +128,14 @@ def _multiples(b: Builder, stride: Node, count: int) -> list[Node]:
     """0, 1 ... times `stride`, in the forms that addresses of machines have: a register times 1, 2, 4."""
     three = b.mul(stride, 3) if count > 3 else stride
     all_ = [
-        lambda: b.i64(0), lambda: stride, lambda: b.shl(stride, 1), lambda: three,
-        lambda: b.shl(stride, 2), lambda: b.mul(stride, 5), lambda: b.shl(three, 1),
-    ]  # fmt: skip
+        lambda: b.i64(0),
+        lambda: stride,
+        lambda: b.shl(stride, 1),
+        lambda: three,
+        lambda: b.shl(stride, 2),
+        lambda: b.mul(stride, 5),
+        lambda: b.shl(three, 1),
+    ]
     return [make() for make in all_[:count]]
 
 
@@ -139,8 +156,15 @@ class Inner:
 
 
 INNER_PARAMS: Final = [
-    ("a", PTR), ("a_row", I64), ("b", PTR), ("b_col", I64), ("c", PTR), ("c_row", I64), ("c_col", I64), ("k", I64),
-]  # fmt: skip
+    ("a", PTR),
+    ("a_row", I64),
+    ("b", PTR),
+    ("b_col", I64),
+    ("c", PTR),
+    ("c_row", I64),
+    ("c_col", I64),
+    ("k", I64),
+]
 
 
 @cache
@@ -242,8 +266,12 @@ def stream(t: Stream) -> Func:
             whole = b.and_(n, -t.lanes)
             b.for_(0, whole, t.lanes, columns(t.lanes, lambda _: None))
             if t.masks:
-                b.for_(whole, n, t.lanes,
-                       columns(t.lanes, lambda j: b.cmp("slt", b.iota(I64.with_lanes(t.lanes)), b.sub(n, j))))  # fmt: skip
+                b.for_(
+                    whole,
+                    n,
+                    t.lanes,
+                    columns(t.lanes, lambda j: b.cmp("slt", b.iota(I64.with_lanes(t.lanes)), b.sub(n, j))),
+                )
             else:
                 b.for_(whole, n, 1, columns(1, lambda _: None))
 

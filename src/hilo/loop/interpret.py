@@ -303,6 +303,17 @@ class _Machine:
     def do_fma(self, node: Node, env: Env, a: Any, b: Any, c: Any) -> Any:
         return fma(a, b, c)
 
+    def do_dot4(self, node: Node, env: Env, acc: Any, a: Any, b: Any) -> Any:
+        parts = 32 // int(node.kind[3:])
+        total = acc
+        for at in range(0, 32, parts):
+            x, y = (np.left_shift(v, 32 - parts - at) for v in (a, b))
+            x = np.right_shift(x.view(np.uint32), 24).view(np.int32) if parts == 8 else np.right_shift(x, 16)
+            total = total + x * np.right_shift(y, 32 - parts)
+        return total
+
+    do_dot2 = do_dot4
+
     def do_select(self, node: Node, env: Env, c: Any, a: Any, b: Any) -> Any:
         return np.where(c, a, b)
 
