@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs are quoted as they are printed)
 """Files are recognized by their content, whatever they are called."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs are quoted as they are printed)
 """Real programs: a sample of StableHLO's test data and the benchmark programs parse, print and parse to the same structure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs are quoted as they are printed)
 """Malformed text: one `Error` with file:line:col and the op, whatever is wrong; and never anything else."""
 
 from __future__ import annotations

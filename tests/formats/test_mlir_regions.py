@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs are quoted as they are printed)
 """Regions: block arguments, what they capture, the reducers' short form; and that printing puts captures back."""
 
 from __future__ import annotations

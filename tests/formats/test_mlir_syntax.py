@@ -1,3 +1,4 @@
+# ruff: noqa: E501  (programs are quoted as they are printed)
 """The syntax of every op: the pretty form is read and written back as it was, and the generic form reads as the same."""
 
 from __future__ import annotations

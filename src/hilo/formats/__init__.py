@@ -1,4 +1,7 @@
-"""File formats of programs: recognized by content, read into modules. Imports ir and ops; each format is loaded when used."""
+"""File formats of programs: recognized by content, read into modules.
+
+Imports ir and ops; each format is loaded when used.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _BLANK_OR_COMMENT: Final = re.compile(rb"(?:\s|//[^\n]*(?:\n|\Z))*")
 
 
 def sniff(data: bytes) -> str:
-    """The format of a file with this content (its beginning is enough): "mlir_text", "bytecode", "hlo_text" or "unknown"."""
+    """The format of content that begins like this: "mlir_text", "bytecode", "hlo_text" or "unknown"."""
     if data.startswith(_BYTECODE):
         return "bytecode"
     m = _BLANK_OR_COMMENT.match(data)

@@ -12,12 +12,12 @@ from hilo.ir.module import Module
 
 
 def parse(text: str | bytes, filename: str = "<text>") -> Module:
-    """The module in `text` (UTF-8 if bytes). Anything that is wrong raises one `hilo.errors.Error` with file:line:col."""
+    """The module in `text` (UTF-8 if bytes). Raises `hilo.errors.Error` with file:line:col."""
     return parse_source(Source(text, filename))
 
 
 def parse_pieces(text: str | bytes, filename: str = "<text>") -> list[Module]:
-    """The modules of a text that `// -----` lines cut into pieces, as MLIR's own tests are; places count from the file's start."""
+    """The modules of a text that `// -----` lines cut into pieces; places count from the start of the file."""
     if isinstance(text, bytes):
         text = text.decode(errors="replace")
     modules: list[Module] = []

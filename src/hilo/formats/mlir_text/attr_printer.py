@@ -101,7 +101,8 @@ def _alias(v: Any) -> str:
 
 def _algorithm(v: tuple[Any, ...]) -> str:
     pairs = zip(schema.STRUCTS["dot_algorithm"], v, strict=True)
-    return f"#stablehlo.dot_algorithm<{', '.join(f'{k} = {str(x).lower() if isinstance(x, bool) else x}' for k, x in pairs)}>"
+    fields = (f"{k} = {str(x).lower() if isinstance(x, bool) else x}" for k, x in pairs)
+    return f"#stablehlo.dot_algorithm<{', '.join(fields)}>"
 
 
 _HOW: Final[dict[str, Callable[[Any], str]]] = {

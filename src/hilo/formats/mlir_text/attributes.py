@@ -1,7 +1,7 @@
 """Attributes in MLIR text, to the Python values of the IR's contract. Imports the cursor, types, dense, schema and ir.
 
-Attributes of other dialects (dotted names) are kept as text. Integer attributes of any width become ints, integer arrays
-and dense integer elements tuples, enums strings; structs of dimension numbers are spread over the op's attributes.
+Attributes of other dialects (dotted names) are kept as text. Integers of any width become ints, integer arrays and
+dense integer elements tuples, enums strings; structs of dimension numbers are spread over the op's attributes.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def misfit(name: str, value: Any) -> str:
     if kind in ("enum", "enums"):
         values = value if kind == "enums" and isinstance(value, tuple) else (value,)
         ok = all(isinstance(v, str) and v in schema.ENUMS[enum_kind] for v in values)
-        return "" if ok and (kind == "enum" or value is values) else f"{'a list of' if kind == 'enums' else 'a'} {enum_kind}"
+        what = f"{'a list of' if kind == 'enums' else 'a'} {enum_kind}"
+        return "" if ok and (kind == "enum" or value is values) else what
     what, test = _FITS.get(kind, ("", None))
     return "" if test is None or test(value) else what
 
@@ -149,7 +150,8 @@ def skip_attribute(c: Cursor) -> None:
         while c.tokens[c.at : c.at + 2] == [":", ":"]:
             c.at += 2
             c.symbol()
-        if c.tokens[c.at] == ":" and (token[0] in '"-[' or token[0].isdigit() or token[:5] in ("dense", "true", "spars")):
+        may_have_type = token[0] in '"-[' or token[0].isdigit() or token[:5] in ("dense", "true", "spars")
+        if c.tokens[c.at] == ":" and may_have_type:
             c.take()
             skip_attribute(c)
 
@@ -197,7 +199,7 @@ def parse_attribute(c: Cursor) -> Any:
 
 
 def parse_plain_dict(c: Cursor) -> Attrs:
-    """A dictionary attribute: strings, booleans, i64 and f64 numbers, and dictionaries of them; the rest is kept as text."""
+    """A dictionary attribute: strings, booleans, i64, f64 and dictionaries as values; the rest is kept as text."""
     c.expect("{")
     attrs: dict[str, Any] = {}
 
@@ -220,7 +222,7 @@ def _plain(c: Cursor) -> Any:
     text = raw_attribute(c)
     end = c.at
     c.at = start
-    if end == start + 1 and (token[:1] == '"' or token in ("true", "false")) or text.endswith((": i64", ": f64")):
+    if (end == start + 1 and (token[:1] == '"' or token in ("true", "false"))) or text.endswith((": i64", ": f64")):
         value = parse_attribute(c)
         if c.at == end and isinstance(value, str | bool | int | float):
             return value
@@ -313,6 +315,9 @@ def _text_of_function_type(c: Cursor) -> str:
     return c.source.slice(start, c.at - 1)
 
 
+_OWN_SYNTAX: Final = ("conv", "result_accuracy", "result_accuracy_mode")
+
+
 def _dialect_attribute(c: Cursor) -> Any:
     """`#stablehlo<kind VALUE>`, `#stablehlo.kind<...>`, an alias, or another dialect's attribute as text."""
     start = c.at
@@ -337,7 +342,7 @@ def _dialect_attribute(c: Cursor) -> Any:
                 return raw_attribute(c)
             c.expect(">")
             return value
-        if kind in schema.STRUCTS or kind in schema.SPREAD or kind in ("result_accuracy", "conv", "result_accuracy_mode"):
+        if kind in schema.STRUCTS or kind in schema.SPREAD or kind in _OWN_SYNTAX:
             return _struct(c, kind)
     c.at = start
     return raw_attribute(c)
@@ -374,7 +379,7 @@ def _struct(c: Cursor, kind: str) -> Any:
 
 
 def struct_fields(c: Cursor, fields: dict[str, Any]) -> dict[str, Any]:
-    """`<name = value, ...>` in any order; fields that are left out have their default, fields without one must stand."""
+    """`<name = value, ...>` in any order; a field may be left out if it has a default."""
     c.expect("<")
     found: dict[str, Any] = {}
 

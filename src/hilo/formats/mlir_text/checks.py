@@ -1,6 +1,6 @@
 """The `check` dialect of StableHLO's own tests, read as custom calls of the same names. Imports its siblings and ir.
 
-`check.expect_eq %a, %b : T, T` becomes `custom_call @check.expect_eq(%a, %b)`; a constant that is expected becomes an operand.
+`check.expect_eq %a, %b : T, T` becomes `custom_call @check.expect_eq(%a, %b)`; an expected constant becomes an operand.
 Attributes (tolerances) keep their text, under `check.`.
 """
 
@@ -15,9 +15,10 @@ from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.ir.op import Array, Opaque
 from hilo.ir.types import Type
 
-NAMES: Final = tuple(
-    f"check.{x}" for x in "eq expect_eq expect_eq_const expect_almost_eq expect_almost_eq_const expect_close".split()
-)
+NAMES: Final = (
+    "check.eq", "check.expect_eq", "check.expect_eq_const", "check.expect_almost_eq", "check.expect_almost_eq_const",
+    "check.expect_close",
+)  # fmt: skip
 
 
 def parse_check(p: Parser, name: str) -> Syntax:

@@ -161,4 +161,5 @@ def print_convolution(w: Printer, op: Op) -> str:
     attrs = w.attr_dict(op, [*schema.CONV_FIELDS, *_WINDOW.values()])
     types = print_function_type(tuple(o.type for o in op.operands), result_types(op.type))
     operands = ", ".join(map(w.value, op.operands))
-    return f"({operands}) dim_numbers = {print_dim_numbers(op.attrs)}, window = {{{', '.join(window)}}}{attrs} : {types}"
+    shown = f"dim_numbers = {print_dim_numbers(op.attrs)}, window = {{{', '.join(window)}}}"
+    return f"({operands}) {shown}{attrs} : {types}"

@@ -187,15 +187,18 @@ def _hex_word(item: bytes, bits: int) -> int:
 
 
 def _integers(flat: bytes, dtype: DType, count: int) -> Any:
-    """Integers in the signed or the unsigned range of their width (`i8` takes 255, as MLIR does), wrapped to `dtype`."""
+    """Integers in the signed or unsigned range of their width (`i8` takes 255, as in MLIR), wrapped to `dtype`."""
     low = 0 if dtype.kind in "bu" else -(1 << (dtype.bits - 1))
     high = (1 << dtype.bits) - 1
     values = _scan(flat, np.int64, count) if b"." not in flat and b"e" not in flat else None
     extreme = np.iinfo(np.int64)
     if values is None or (dtype.bits == 64 and bool(((values == extreme.max) | (values == extreme.min)).any())):
         values = _slow_integers(flat, dtype, low, high)
-    bad = (values < low) | (values > high) if dtype.bits < 64 else values < 0 if dtype.kind == "u" and values.dtype == np.int64 else None
-    if bad is not None and bool(bad.any()):
+    if dtype.bits < 64:
+        bad = (values < low) | (values > high)
+    else:  # u64 read as i64; the slow way has checked its range itself
+        bad = (values < 0) & (dtype.kind == "u" and values.dtype == np.int64)
+    if bool(bad.any()):
         raise Error(f"the integer {values[bad][0]} is out of the range of {dtype}")
     return values.astype(np.int8).astype(dtype.np) if dtype.bits < 8 and dtype.is_int else values.astype(dtype.np)
 

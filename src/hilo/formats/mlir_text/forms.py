@@ -15,7 +15,13 @@ from hilo.formats.mlir_text.lexer import quote
 from hilo.formats.mlir_text.names import BINARY, CHLO_BROADCAST, CHLO_UNARY, UNARY
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.formats.mlir_text.schema import STRUCTS
-from hilo.formats.mlir_text.types import parse_function_type, parse_type, print_function_type, print_result_types, print_type
+from hilo.formats.mlir_text.types import (
+    parse_function_type,
+    parse_type,
+    print_function_type,
+    print_result_types,
+    print_type,
+)
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, TupleType, Type, result_types
 
@@ -59,7 +65,8 @@ def print_value(value: Any) -> str:
 
 
 def print_algorithm(value: tuple[Any, ...]) -> str:
-    return "<" + ", ".join(f"{k} = {print_value(v)}" for k, v in zip(STRUCTS["dot_algorithm"], value, strict=True)) + ">"
+    fields = (f"{k} = {print_value(v)}" for k, v in zip(STRUCTS["dot_algorithm"], value, strict=True))
+    return f"<{', '.join(fields)}>"
 
 
 INT: Final = Kind(Cursor.integer, str)
@@ -92,6 +99,10 @@ class Signature:
     what: str
     expand: Callable[[Types, int], tuple[Types | None, Types | None] | None]
     short: Callable[[Types, Types], str | None]
+
+
+def _listed(types: Types) -> str:
+    return ", ".join(map(print_type, types))
 
 
 def _same(types: Types, n: int) -> tuple[Types, Types] | None:
@@ -146,7 +157,7 @@ def _pairs_short(operands: Types, results: Types) -> str | None:
 
 FUNCTION: Final = Signature("a function type", lambda types, n: None, lambda operands, results: None)
 SAME: Final = Signature("one type or a function type", _same, _same_short)
-RESULT: Final = Signature("the result's type", lambda types, n: ((), types), lambda operands, results: ", ".join(map(print_type, results)))
+RESULT: Final = Signature("the result's type", lambda types, n: ((), types), lambda operands, results: _listed(results))
 COMPLEX: Final = Signature("a complex type or a function type", _complex, _complex_short)
 SELECT: Final = Signature("two types or a function type", _select, _select_short)
 TUPLE: Final = Signature("a tuple type or a function type", _tuple, _tuple_short)

@@ -1,4 +1,7 @@
-"""Functions in MLIR text: `func.func @f(%a: T) -> T { ... }`, the same in the generic form, declarations. Imports siblings, ir."""
+"""Functions in MLIR text: `func.func @f(%a: T) -> T { ... }`, the same in the generic form, and declarations.
+
+Imports its siblings and ir.
+"""
 
 from __future__ import annotations
 

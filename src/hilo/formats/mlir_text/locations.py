@@ -1,4 +1,4 @@
-"""Source locations in MLIR text: `loc(...)` and its aliases, to `Loc` and back. Imports the cursor, attributes and ir."""
+"""Source locations in MLIR text: `loc(...)` to `Loc` and back. Imports the cursor, attributes and ir."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parser's core: modules, functions, blocks, and how an op is built from what its syntax gave. Imports ir and its siblings."""
+"""The parser's core: values, blocks, regions, and how an op is built from its syntax. Imports its siblings and ir."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hilo.formats.mlir_text.names import missing_op
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.formats.mlir_text.types import parse_function_type, parse_type, print_type
 from hilo.ir import registry
-from hilo.ir.module import Function, Loc, parameter
+from hilo.ir.module import Loc, parameter
 from hilo.ir.op import Attrs, Op, OpDef
 from hilo.ir.types import OpaqueType, Results, Type, compatible
 

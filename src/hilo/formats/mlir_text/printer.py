@@ -1,21 +1,22 @@
-"""Modules and functions as MLIR text: the pretty form where StableHLO has one, the generic form elsewhere. Imports ir, siblings.
+"""Modules and functions as MLIR text: the pretty form where StableHLO has one, the generic form elsewhere.
 
-Captured values are put back: inside a region they go by the name that they have outside.
+Imports its siblings and ir. Captured values are put back: inside a region they go by the name that they have outside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from hilo.formats.mlir_text import attr_printer, schema
 from hilo.formats.mlir_text.forms import CHLO_FORMS, STABLEHLO_FORMS
-from hilo.formats.mlir_text.locations import print_loc
 from hilo.formats.mlir_text.functions import DECLARATION
+from hilo.formats.mlir_text.locations import print_loc
 from hilo.formats.mlir_text.pretty import PRINT
 from hilo.formats.mlir_text.types import print_function_type, print_type
 from hilo.ir.module import Function, Loc, Module
 from hilo.ir.op import GET, PARAMETER, Attrs, Op
-from hilo.ir.types import Results, result_types
+from hilo.ir.types import result_types
 
 
 def print_module(module: Module, *, locations: bool = False, elide: int | None = None) -> str:
@@ -139,7 +140,7 @@ class Printer:
         text = self._pretty(op) or self._generic(op)
         n = len(result_types(op.type))
         name = self.argument(op, "") if n else ""
-        if n > 1 or (n == 1 and isinstance(op.type, Results) and False):
+        if n > 1:
             name += f":{n}"
         return f"{name}{' = ' if n else ''}{text}{self.loc(op.loc)}"
 
@@ -150,7 +151,7 @@ class Printer:
             return None
         text = write(self, op)
         name = "call" if op.kind.full_name == "func.call" and self.depth <= 2 else op.kind.full_name
-        space = "" if text is not None and text[:1] == "(" and op.name in ("while", "convolution", "top_k", "reduce") else " "
+        space = "" if text is not None and text[:1] == "(" and op.name in _CALL_LIKE else " "
         return None if text is None else f"{name}{space}{text}"
 
     def _generic(self, op: Op) -> str:
@@ -200,7 +201,8 @@ class Printer:
         visibility = f"{f.visibility} " if f.visibility else ""
         attrs = Attrs({k: v for k, v in f.attrs.items() if k != DECLARATION})
         shown = f" attributes {_texts(attrs)}" if attrs else ""
-        head = f"{self.indent()}func.func {visibility}{attr_printer.symbol(f.name)}({', '.join(params)}){_results(f)}{shown}"
+        signature = f"{attr_printer.symbol(f.name)}({', '.join(params)}){_results(f)}"
+        head = f"{self.indent()}func.func {visibility}{signature}{shown}"
         if is_declaration:
             return head + self.loc(f.loc)
         self.depth += 1
@@ -208,6 +210,9 @@ class Printer:
         body = "".join(f"{self.indent()}{line}\n" for line in lines)
         self.depth -= 1
         return f"{head} {{\n{body}{self.indent()}}}{self.loc(f.loc)}"
+
+
+_CALL_LIKE: Final = ("convolution", "reduce", "top_k", "while")  # written like calls: no space before the operands
 
 
 def own_parameters(op: Op) -> int:

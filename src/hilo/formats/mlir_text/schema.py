@@ -1,4 +1,4 @@
-"""What StableHLO's attributes are called and how they are written: tables, for the parser and the printer. Imports nothing.
+"""What StableHLO's attributes are called and how they are written, as tables. Imports nothing.
 
 `HOW` gives the way in which an inherent attribute is written in the generic form (the default is by its Python type).
 """
@@ -18,12 +18,13 @@ ENUMS: Final[dict[str, tuple[str, ...]]] = {
     "result_accuracy_mode": ("DEFAULT", "HIGHEST", "TOLERANCE"),
 }
 
+_DOT: Final = (
+    "lhs_batching_dimensions", "rhs_batching_dimensions", "lhs_contracting_dimensions", "rhs_contracting_dimensions",
+)  # fmt: skip
+
 # Structs whose fields are attributes of the op itself, with the value of a field that is left out (None: required).
 SPREAD: Final[dict[str, dict[str, Any]]] = {
-    "dot": dict.fromkeys(
-        ("lhs_batching_dimensions", "rhs_batching_dimensions", "lhs_contracting_dimensions", "rhs_contracting_dimensions"),
-        (),
-    ),
+    "dot": dict.fromkeys(_DOT, ()),
     "gather": {
         **dict.fromkeys(("offset_dims", "collapsed_slice_dims", "operand_batching_dims"), ()),
         **dict.fromkeys(("start_indices_batching_dims", "start_index_map"), ()),
@@ -34,11 +35,7 @@ SPREAD: Final[dict[str, dict[str, Any]]] = {
         **dict.fromkeys(("scatter_indices_batching_dims", "scatter_dims_to_operand_dims"), ()),
         "index_vector_dim": 0,
     },
-    "ragged_dot": dict.fromkeys(
-        ("lhs_batching_dimensions", "rhs_batching_dimensions", "lhs_contracting_dimensions", "rhs_contracting_dimensions",
-         "lhs_ragged_dimensions", "rhs_group_dimensions"),
-        (),
-    ),
+    "ragged_dot": dict.fromkeys((*_DOT, "lhs_ragged_dimensions", "rhs_group_dimensions"), ()),
 }  # fmt: skip
 
 # Structs that stay one value.
@@ -81,10 +78,11 @@ HOW: Final[dict[str, str]] = {
     **_names("bool", "has_side_effect indices_are_sorted is_associative is_host_transfer is_reverse is_stable left_side lower "
                      "unique_indices unit_diagonal"),
     **_names("string", "backend_config call_target_name einsum_config infeed_config name outfeed_config"),
-    **_names("i64s", "base_dilations broadcast_dimensions broadcast_sizes dimensions edge_padding_high edge_padding_low "
-                     "fft_length interior_padding known_expanding_dimensions known_nonexpanding_dimensions lhs_dilation "
-                     "limit_indices permutation rhs_dilation slice_sizes start_indices strides window_dilations "
-                     "window_dimensions window_strides"),
+    **_names("i64s", "base_dilations broadcast_dimensions broadcast_sizes dimensions "
+                     "edge_padding_high edge_padding_low fft_length interior_padding "
+                     "known_expanding_dimensions known_nonexpanding_dimensions lhs_dilation "
+                     "limit_indices permutation rhs_dilation slice_sizes start_indices strides "
+                     "window_dilations window_dimensions window_strides"),
     **_names("bools", "window_reversal"),
     **_names("dense", "padding replica_groups source_target_pairs"),
     **_names("unit", "use_global_device_ids has_dynamic_root"),
@@ -113,13 +111,15 @@ HOLDERS: Final = frozenset(holder for holder, _ in HOLDER.values())
 INHERENT: Final = frozenset(HOW) | HOLDERS
 
 # Attributes that MLIR lets one leave out: the printer does so where they have the op definition's default.
-OPTIONAL: Final = frozenset(
-    "api_version backend_config base_dilations called_computations channel_handle compare_type composite_attributes "
-    "has_dynamic_root has_side_effect indices_are_sorted infeed_config is_host_transfer known_expanding_dimensions "
-    "known_nonexpanding_dimensions operand_layouts outfeed_config output_operand_aliases padding precision_config "
-    "result_accuracy result_layouts result_tilings source_target_pairs unique_indices use_global_device_ids version "
-    "window_dilations algorithm lhs_dilation rhs_dilation window_reversal window_strides broadcast_dimensions layout".split()
-)
+OPTIONAL: Final = frozenset(_names(
+    "",
+    "api_version backend_config base_dilations called_computations channel_handle compare_type "
+    "composite_attributes has_dynamic_root has_side_effect indices_are_sorted infeed_config "
+    "is_host_transfer known_expanding_dimensions known_nonexpanding_dimensions operand_layouts "
+    "outfeed_config output_operand_aliases padding precision_config result_accuracy result_layouts "
+    "result_tilings source_target_pairs unique_indices use_global_device_ids version window_dilations "
+    "algorithm lhs_dilation rhs_dilation window_reversal window_strides broadcast_dimensions layout",
+))
 
 # The regions of each op, in order; a trailing * takes all that are left as a tuple.
 REGIONS: Final[dict[str, tuple[str, ...]]] = {

@@ -1,4 +1,7 @@
-"""Ops without regions whose pretty form is their own: constants, comparisons, slices, dots, calls. Imports its siblings, ir."""
+"""Ops without regions whose pretty form is their own: constants, comparisons, slices, dots, calls.
+
+Imports its siblings and ir.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 from hilo.formats.mlir_text.attributes import enum, parse_dict, parse_elements
 from hilo.formats.mlir_text.dense import print_dense
 from hilo.formats.mlir_text.forms import (
-    ALGORITHM, ARROW, INTS, PAIRS, PRECISION, parse_signature, print_signature,
+    ALGORITHM,
+    ARROW,
+    INTS,
+    PAIRS,
+    PRECISION,
+    parse_signature,
+    print_signature,
 )  # fmt: skip
 from hilo.formats.mlir_text.lexer import quote
 from hilo.formats.mlir_text.parser import Parser, Syntax
@@ -99,7 +108,7 @@ def print_slice(w: Printer, op: Op) -> str:
     return f"{w.value(op.operands[0])} [{', '.join(dims)}]{w.attr_dict(op, names)} : {function_type(op)}"
 
 
-# dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1], precision = [...], algorithm = <...> : (T, T) -> T
+# dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1], precision = [...] : (T, T) -> T
 
 _DOT_DIMS = {
     "batching_dims": ("lhs_batching_dimensions", "rhs_batching_dimensions"),

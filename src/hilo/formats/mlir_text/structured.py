@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def parse_reduce(p: Parser, name: str) -> Syntax:
-    """`(%x init: %v), ... applies dialect.op across dimensions = [0] : type`, or with `reducer(%a: T, %b: T) ... {region}`."""
+    """`(%x init: %v), ... applies dialect.op across dimensions = [0] : type`, or with `reducer(...) {...}`."""
     inputs: list[Op] = []
     inits: list[Op] = []
 
@@ -76,7 +76,7 @@ def _applied(p: Parser, inner: str, x: Op, captures: Captures, at: int) -> Regio
 
 
 def _reducer(p: Parser, n: int, captures: Captures) -> Region:
-    """`reducer(%a0: T, %b0: T) (%a1: T, %b1: T) { ... }`: the values of each input in pairs, in the block all `a` come first."""
+    """`reducer(%a0: T, %b0: T) (%a1: T, %b1: T) { ... }`: a pair for each input; in the block all `a` come first."""
     p.expect("reducer")
     pairs: list[list[tuple[str, Type]]] = []
 
@@ -107,7 +107,8 @@ def print_reduce(w: Printer, op: Op) -> str | None:
     operands = op.operands[: 2 * n]
     pairs = ", ".join(f"({w.value(x)} init: {w.value(v)})" for x, v in zip(operands[:n], operands[n:], strict=True))
     types = print_function_type(tuple(o.type for o in operands), result_types(op.type))
-    tail = f" across dimensions = {INTS.print(op.attrs['dimensions'])}{w.attr_dict(op, ['dimensions', 'body'])} : {types}"
+    dimensions = f"{INTS.print(op.attrs['dimensions'])}{w.attr_dict(op, ['dimensions', 'body'])}"
+    tail = f" across dimensions = {dimensions} : {types}"
     if n == 1 and captured == 0 and (inner := _single_op(body, operands[0].type)):
         return f"{pairs} applies {inner}{tail}"
     w.enter(body, op.operands[2 * n :])

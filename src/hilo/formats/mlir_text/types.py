@@ -118,9 +118,8 @@ def _split(text: str) -> tuple[str, str | None]:
 def _element(text: str, encoding: str | None, c: Cursor) -> tuple[DType, str | None]:
     if dtype := from_mlir(text):
         return dtype, encoding
-    if m := _COMPLEX.fullmatch(text):
-        if dtype := from_mlir(f"complex<{m[1]}>"):
-            return dtype, encoding
+    if (m := _COMPLEX.fullmatch(text)) and (dtype := from_mlir(f"complex<{m[1]}>")):
+        return dtype, encoding
     if text == "index":
         return i64, "index" if encoding is None else f"index, {encoding}"
     if text in c.aliases and text[:1] == "!":
