@@ -10,7 +10,10 @@ from hilo.errors import require
 from hilo.ir.dtypes import f32, i32, u32
 from hilo.ir.registry import op
 from hilo.ir.types import TOKEN, TensorType, TupleType, Type
+from hilo.loop.builder import I32, Builder
+from hilo.loop.element import Elem
 from hilo.ops.control import one_or_results, one_or_tuple
+from hilo.ops.elements import Indices
 from hilo.ops.sharding import passed_through, unsharded
 
 
@@ -111,6 +114,10 @@ class partition_id:
     def evaluate() -> np.ndarray:
         return np.zeros((), np.uint32)
 
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices) -> Elem:
+        return Elem(u32, b.const(0, I32))
+
     sharding = unsharded
     examples = [((), {})]
 
@@ -126,6 +133,10 @@ class replica_id:
     @staticmethod
     def evaluate() -> np.ndarray:
         return np.zeros((), np.uint32)
+
+    @staticmethod
+    def element(b: Builder, out: TensorType, index: Indices) -> Elem:
+        return Elem(u32, b.const(0, I32))
 
     sharding = unsharded
     examples = [((), {})]
