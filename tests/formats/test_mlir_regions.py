@@ -155,7 +155,7 @@ def test_a_reducer_of_two_inputs_pairs_its_arguments() -> None:
         stablehlo.return %s, %t : tensor<f32>, tensor<i32>
       }
       return %r#0, %r#1 : tensor<f32>, tensor<i32>
-    }"""  # noqa: E501
+    }"""
     f = parse(text)["main"]
     body = find(f, "reduce").attrs["body"]
     assert [str(p.type) for p in body.params] == ["f32[]", "i32[]", "f32[]", "i32[]"]

@@ -46,7 +46,7 @@ def parse_function(p: Parser) -> Function:
     if token == '"func.func"':
         return _generic(p, start)
     p.at = start
-    if token.strip('"').split(".")[0] in ("sdy", "ml_program", "memref"):
+    if token.strip('"').split(".")[0] in ("ml_program", "memref", "sdy"):
         raise p.error(f"{token} at module level is not supported", kind=Unsupported)
     raise p.expected("a function (func.func)" if token else "the '}' that closes the module")
 

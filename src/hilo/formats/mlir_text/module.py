@@ -15,9 +15,10 @@ from hilo.formats.mlir_text.resolve import check_calls
 from hilo.formats.mlir_text.types import parse_function_type, parse_type
 from hilo.gc_pause import gc_paused
 from hilo.ir.module import Function, Module
-from hilo.ir.op import NO_ATTRS, Attrs
+from hilo.ir.op import NO_ATTRS, Attrs, Opaque
 
 _ALIAS = re.compile(r"[#!][\w$]")
+_MESH = "sdy.mesh"
 _MODULE = ("module", "builtin.module", '"builtin.module"')
 
 
@@ -75,6 +76,10 @@ def _parse_module(p: Parser) -> Module:
     if is_generic and p.tokens[p.at][:1] == "^":
         p.block_header()
     while not p.accept("}"):
+        if p.accept(_MESH):  # kept on the module, under its own keyword
+            mesh = p.symbol()
+            attrs[f"{_MESH} @{mesh}"] = _mesh(p)
+            continue
         if p.tokens[p.at] in _MODULE:
             raise p.error("modules inside modules are not supported", kind=Unsupported)
         _function_into(p, functions)
@@ -87,6 +92,14 @@ def _parse_module(p: Parser) -> Module:
         name = unquote(str(attrs.pop("sym_name", '""')))
     loc = parse_trailing_loc(p) or p.source.loc(start)
     return Module(functions, name=name, attrs=Attrs(attrs) if attrs else NO_ATTRS, loc=loc)
+
+
+def _mesh(p: Parser) -> Opaque:
+    """`= <["x"=2]>` after the mesh's name, as text."""
+    p.expect("=")
+    text = Opaque(p.balanced())
+    parse_trailing_loc(p)
+    return text
 
 
 def _function_into(p: Parser, functions: dict[str, Function]) -> None:

@@ -25,8 +25,10 @@ def print_module(module: Module, *, locations: bool = False, elide: int | None =
     `locations` adds `loc(...)` everywhere; `elide` replaces constants of more than so many elements by `...`.
     """
     name = f" {attr_printer.symbol(module.name)}" if module.name else ""
-    attrs = f" attributes {_texts(module.attrs)}" if module.attrs else ""
-    body = "".join(f"{Printer(locations, elide, 1).function(f)}\n" for f in module.functions.values())
+    plain = Attrs({k: v for k, v in module.attrs.items() if " @" not in k})
+    attrs = f" attributes {_texts(plain)}" if plain else ""
+    body = "".join(f"  {k} = {v}\n" for k, v in module.attrs.items() if " @" in k)  # meshes
+    body += "".join(f"{Printer(locations, elide, 1).function(f)}\n" for f in module.functions.values())
     return f"module{name}{attrs} {{\n{body}}}{_loc(module.loc, locations)}\n"
 
 

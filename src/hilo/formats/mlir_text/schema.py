@@ -75,8 +75,8 @@ HOW: Final[dict[str, str]] = {
     **_names("i64", "all_gather_dim batch_dims batch_group_count concat_dimension dim dimension feature_group_count "
                     "feature_index iota_dimension k scan_dim_size scatter_dimension split_count split_dimension"),
     **_names("f32", "epsilon"),
-    **_names("bool", "has_side_effect indices_are_sorted is_associative is_host_transfer is_reverse is_stable left_side lower "
-                     "unique_indices unit_diagonal"),
+    **_names("bool", "has_side_effect indices_are_sorted is_associative is_host_transfer is_reverse is_stable "
+                     "left_side lower unique_indices unit_diagonal"),
     **_names("string", "backend_config call_target_name einsum_config infeed_config name outfeed_config"),
     **_names("i64s", "base_dilations broadcast_dimensions broadcast_sizes dimensions "
                      "edge_padding_high edge_padding_low fft_length interior_padding "

@@ -1,8 +1,8 @@
 """Names of values and what regions capture. Imports ir.
 
 A region is a closed `Function`. A value of an outer scope that is used inside becomes a parameter after the block's
-own, and an operand of the region's op; a captured constant is made again inside instead. All regions of one op take the same
-captures in the same order.
+own, and an operand of the region's op; a captured constant is made again inside instead. All regions of one op
+take the same captures in the same order.
 """
 
 from __future__ import annotations
