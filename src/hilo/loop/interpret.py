@@ -294,8 +294,7 @@ class _Machine:
 
     # ---- the other kinds
     def do_const(self, node: Node, env: Env) -> Any:
-        value = node.attrs["value"]
-        return np.array(value, _NP[node.type.scalar])
+        return np.array(node.attrs["value"], _NP[node.type.scalar])
 
     def do_splat(self, node: Node, env: Env, x: Any) -> Any:
         return np.full(node.type.lanes, x)
@@ -378,11 +377,10 @@ class _Machine:
             raise Error(f"loop IR calls {name}, which is not known")
         return self.externals[name](*args)
 
-    def do_prefetch(self, node: Node, env: Env, ptr: Any) -> None:
-        return None
+    def do_prefetch(self, node: Node, env: Env, *args: Any) -> None:
+        """Nothing: memory is as it is. A fence neither."""
 
-    def do_fence(self, node: Node, env: Env) -> None:
-        return None
+    do_fence = do_prefetch
 
     def do_memcpy(self, node: Node, env: Env, dst: Any, src: Any, size: Any) -> None:
         self.memory(dst, int(size))[:] = self.memory(src, int(size)).copy()
