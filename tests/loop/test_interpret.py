@@ -10,7 +10,8 @@ import pytest
 
 from hilo.errors import Error
 from hilo.loop.builder import F32, F64, I1, I8, I16, I32, I64, PTR, Builder, Node, VType
-from hilo.loop.interpret import apply, fma, run
+from hilo.loop.exact import fma
+from hilo.loop.interpret import apply, run
 from hilo.loop.nodes import Func
 
 RNG = np.random.default_rng(30)
