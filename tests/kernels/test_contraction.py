@@ -187,6 +187,11 @@ def test_shapes(target: Target, op: Op) -> None:
         matmul(20, 2100, 330),
         matmul(64, 300, 1024),  # rows of A a multiple of 4096 bytes apart
         matmul(60, 520, 900, tb=True),  # B turned, in panels
+        matmul(5, 3000, 300, d.bf16),
+        matmul(60, 520, 900, d.bf16, tb=True),
+        matmul(3, 300, 900, d.bf16, tb=True),
+        matmul(1, 3000, 300, d.bf16),
+        matmul(300, 1, 700, d.bf16, d.f32),
         matmul(130, 700, 900, d.bf16),  # sums kept between blocks of k
         matmul(70, 530, 400, d.i8, d.i32),
     ],

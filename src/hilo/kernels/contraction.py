@@ -75,7 +75,7 @@ class _Lowering:
         if algorithm is not None and c.out.dtype.is_float and algorithm[2] == "f64":
             self.r = replace(self.r, scalar="f64", acc=dtypes.f64)
         self.rounding: list[tuple[int, int] | None] = [None, None]
-        if algorithm is not None and algorithm[3] == 1:  # several components come to at least f32's precision: keep it
+        if algorithm is not None and algorithm[5] == 1:  # several products come to about f32's precision: keep it
             self.rounding = [_ROUNDED.get(a) for a in algorithm[:2]]
         self.numbers = (0, 1)
         self.swapped = self.should_swap(c)
@@ -128,14 +128,20 @@ class _Lowering:
         number = 0 if operand == "a" else 1
         dtype = (c.lhs, c.rhs)[number].dtype
         row, column = (one_stride(d, operand) for d in ((c.m, c.k) if operand == "a" else (c.k, c.n)))
-        if row is None or column is None or not self.is_ready(dtype, number):
+        narrow = dtype.name if operand == "b" and self.widens(dtype) else ""
+        if row is None or column is None or not (narrow or self.is_ready(dtype, number)):
             return None
         batch = tuple((d.size, getattr(d, operand)) for d in c.batch)
         if r.acc.is_complex:
             if operand == "b" or column != 1:
                 return None
             return Place(self.numbers[number], 0, tuple((n, 2 * s) for n, s in batch), 2 * row, 1)
-        return Place(self.numbers[number], 0, batch, row, column)
+        return Place(self.numbers[number], 0, batch, row, column, narrow)
+
+    def widens(self, dtype: DType) -> bool:
+        """Whether micro-kernels widen elements of B of this type as they read them."""
+        whole = self.target.has_masks or self.c.sizes[2] % self.target.lanes(dtype) == 0
+        return dtype is dtypes.bf16 and self.r.acc is dtypes.f32 and self.rounding[1] is None and whole
 
     def pointers(self, number: int, at: int) -> Callable[[Builder, Node], tuple[Node, Node]]:
         """From an operand to a place in scratch."""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """An operand as micro-kernels see it: element (batch, row, column) of accumulator-sized elements.
+    """An operand as micro-kernels see it: element (batch, row, column) of accumulator-sized elements, or
+    of type `narrow` (only B: its elements are widened as they are read).
 
     `buffer` is its number in `bufs`, `offset` bytes come first; `batch` holds (size, stride) of each batch dim.
     """
@@ -34,6 +35,7 @@ class Place:
     batch: tuple[tuple[int, int], ...]
     row: int
     column: int
+    narrow: str = ""
 
     def start(self, b: Builder, bufs: Node, batch: Index, size: int) -> Node:
         """The address of a batch's first element."""
@@ -61,6 +63,7 @@ class Nest(Finish):
     ) -> None:
         super().__init__(p, r, out, swapped, epilogue, scratch_number, target)
         self.a, self.b_place, self.start = a, b, start
+        self.b_size = microkernel.memory_size(r.scalar, b.narrow)
         self.helpers: dict[str, Func] = {}
 
     # ---- phases
@@ -121,10 +124,11 @@ class Nest(Finish):
         _, m, n, k = p.sizes
         split, batch, m0, m1, n0, n1, k0, k1 = self.unit_parts(b, u)
         a = self.a.start(b, bufs, batch, size)
-        bp = self.b_place.start(b, bufs, batch, size)
+        bp = self.b_place.start(b, bufs, batch, self.b_size)
         c = self.c_place(b, bufs, split, batch) if self.where != "stack" else b.alloca(p.rows * p.width * size)
         panels = b.alloca(p.block_k * p.width * p.pack_panels * size) if p.pack_panels else None
-        b_row, b_col = self.b_place.row * size, self.b_place.column * size
+        b_row, b_col = self.b_place.row * self.b_size, self.b_place.column * self.b_size
+        narrow = self.b_place.narrow
         widest = n - n % p.width
         together = p.width * max(1, p.pack_panels)  # columns that are packed, then used
 
@@ -140,11 +144,13 @@ class Nest(Finish):
                 live = b.sub(n, j) if masked else b.i64(vectors * lanes)
                 start, step = (source, b_row) if panels is None else (at, vectors * lanes * size)
                 following = b.gep(source, p.block_k * b_row if p.skinny else together * b_col)
-                line_count = max(1, vectors * lanes * size // 64)
+                line_count = max(1, vectors * lanes * self.b_size // 64)
                 lines = -(-line_count // max(1, -(-m // p.rows)))  # all tiles together fetch the whole panel
 
                 def tile(i: Node, rows: int) -> None:
-                    t = microkernel.Tile(r.combine, r.scalar, rows, vectors, lanes, masked, lines)
+                    t = microkernel.Tile(
+                        r.combine, r.scalar, rows, vectors, lanes, masked, lines, "" if panels else narrow
+                    )
                     name = self.helper(microkernel.tile(t))
                     if self.where == "stack":
                         ct, c_row = c, b.i64(vectors * lanes * size)
@@ -200,14 +206,14 @@ class Nest(Finish):
 
             def turned(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
                 source = b.gep(bk, b.mul(j, b_col))
-                turn_panel(b, r.scalar, source, b_col, at, kc, b.sub(n, j), vectors, lanes, masked)
+                turn_panel(b, r.scalar, narrow, source, b_col, at, kc, b.sub(n, j), vectors, lanes, masked)
 
             def together_from(lo: Node) -> None:
                 hi = b.smin(b.add(lo, together), n1)
                 if p.transpose_b:
                     each_panel(lo, hi, turned)
                 else:
-                    copy_panels(b, r.scalar, bk, b_row, kc, n, lambda f: each_panel(lo, hi, f))
+                    copy_panels(b, r.scalar, narrow, bk, b_row, kc, n, lambda f: each_panel(lo, hi, f))
                 each_panel(lo, hi, columns)
 
             if panels is None:
@@ -224,14 +230,13 @@ class Nest(Finish):
         p, r, size = self.p, self.r, self.r.size
         _, m, n, _ = p.sizes
         split, batch, _, _, n0, n1, k0, k1 = self.unit_parts(b, u)
-        offset = b.mul(k0, size)
-        a = b.gep(self.a.start(b, bufs, batch, size), offset)
-        bp = b.gep(self.b_place.start(b, bufs, batch, size), offset)
+        a = b.gep(self.a.start(b, bufs, batch, size), b.mul(k0, size))
+        bp = b.gep(self.b_place.start(b, bufs, batch, self.b_size), b.mul(k0, self.b_size))
         c = self.c_place(b, bufs, split, batch)
         masks = self.target.vector_bytes >= 32
 
         def block(i: int, rows: int, j: Node, columns: int) -> None:
-            t = microkernel.Inner(r.combine, r.scalar, rows, columns, p.lanes, masks)
+            t = microkernel.Inner(r.combine, r.scalar, rows, columns, p.lanes, masks, self.b_place.narrow)
             name = self.helper(microkernel.inner(t))
             ct = b.gep(c, b.add(b.mul(j, size), i * n * size))
             b.call(
@@ -239,8 +244,8 @@ class Nest(Finish):
                 [
                     b.gep(a, i * self.a.row * size),
                     b.i64(self.a.row * size),
-                    b.gep(bp, b.mul(j, self.b_place.column * size)),
-                    b.i64(self.b_place.column * size),
+                    b.gep(bp, b.mul(j, self.b_place.column * self.b_size)),
+                    b.i64(self.b_place.column * self.b_size),
                     ct,
                     b.i64(n * size),
                     b.i64(size),
@@ -264,7 +269,10 @@ class Nest(Finish):
         n = p.sizes[2]
         split, batch, _, _, n0, n1, k0, k1 = self.unit_parts(b, u)
         a = b.gep(self.a.start(b, bufs, batch, size), b.mul(k0, self.a.column * size))
-        bp = b.gep(self.b_place.start(b, bufs, batch, size), b.add(b.mul(n0, size), b.mul(k0, self.b_place.row * size)))
+        bp = b.gep(
+            self.b_place.start(b, bufs, batch, self.b_size),
+            b.add(b.mul(n0, self.b_size), b.mul(k0, self.b_place.row * self.b_size)),
+        )
         c = self.c_place(b, bufs, split, batch)
         ct = b.gep(c, b.mul(n0, size))
         width = b.sub(n1, n0)
@@ -273,8 +281,10 @@ class Nest(Finish):
         else:
             start = b.add(b.mul(b.add(b.mul(index.node(b, batch), n), n0), 4), self.start)
             b.memcpy(ct, b.gep(pointer(b, bufs, self.scratch_number), start), b.mul(width, 4))
-        t = microkernel.Stream(r.combine, r.scalar, 8, p.lanes, self.target.vector_bytes >= 32)
+        t = microkernel.Stream(r.combine, r.scalar, 8, p.lanes, self.target.vector_bytes >= 32, self.b_place.narrow)
         name = self.helper(microkernel.stream(t))
-        b.call(name, [a, b.i64(self.a.column * size), bp, b.i64(self.b_place.row * size), ct, b.sub(k1, k0), width])
+        b.call(
+            name, [a, b.i64(self.a.column * size), bp, b.i64(self.b_place.row * self.b_size), ct, b.sub(k1, k0), width]
+        )
         if self.needs_finish and p.blocks[0] == 1:
             self.finish_rows(b, bufs, batch, b.i64(0), 1, n0, n1, c)

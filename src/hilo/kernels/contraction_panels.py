@@ -1,32 +1,42 @@
-"""Packing panels of B: a few vectors of columns, their rows one after the other. Imports loop."""
+"""Packing panels of B: a few vectors of columns, their rows one after the other. Imports loop, ir.dtypes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hilo.ir.dtypes import dtype
+from hilo.kernels.microkernel import load_b, memory_size
+from hilo.loop import arith
 from hilo.loop.builder import I64, Builder, Node, VType
 
 PanelTurn = Callable[[Node, Node, int, int, bool], None]  # column, place, vectors, lanes, masked
 
 
 def copy_panels(
-    b: Builder, scalar: str, source: Node, b_row: int, kc: Node, n: int, each_panel: Callable[[PanelTurn], None]
+    b: Builder,
+    scalar: str,
+    narrow: str,
+    source: Node,
+    b_row: int,
+    kc: Node,
+    n: int,
+    each_panel: Callable[[PanelTurn], None],
 ) -> None:
     """Copy `kc` rows of panels. Row k of B is at source + k * b_row and has `n` columns; all panels of a row are copied
     before the next row is read."""
-    size = VType(scalar).size
+    size, b_size = VType(scalar).size, memory_size(scalar, narrow)
 
     def row(k: Node) -> None:
         def copy(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
             v = VType(scalar, lanes)
             step = lanes * size
-            src = b.gep(source, b.add(b.mul(k, b_row), b.mul(j, size)))
+            src = b.gep(source, b.add(b.mul(k, b_row), b.mul(j, b_size)))
             dst = b.gep(at, b.mul(k, vectors * step))
             for x in range(vectors):
                 mask = None
                 if masked and x == vectors - 1:
                     mask = b.cmp("slt", b.iota(I64.with_lanes(lanes)), b.sub(n, b.add(j, x * lanes)))
-                b.store(b.gep(dst, x * step), b.load(b.gep(src, x * step), v, mask=mask))
+                b.store(b.gep(dst, x * step), load_b(b, src, b.i64(x * lanes * b_size), v, narrow, mask))
 
         each_panel(copy)
 
@@ -36,6 +46,7 @@ def copy_panels(
 def turn_panel(
     b: Builder,
     scalar: str,
+    narrow: str,
     source: Node,
     b_col: int,
     panel: Node,
@@ -49,20 +60,23 @@ def turn_panel(
 
     `masked`: only `live` columns are there; the others get values of no account.
     """
-    size = VType(scalar).size
+    size, b_size = VType(scalar).size, memory_size(scalar, narrow)
+    memory = VType("i16" if narrow else scalar)
     width = vectors * lanes * size
 
     def square(k: Node, depth: int) -> None:
-        v = VType(scalar, depth)
+        v = memory.with_lanes(depth)
         for j in range(vectors):
             run = []
             for l in range(lanes):
                 column = b.i64(j * lanes + l)
                 if masked:
                     column = b.smin(column, b.sub(live, 1))
-                run.append(b.load(b.gep(b.gep(source, b.mul(column, b_col)), b.mul(k, size)), v))
+                run.append(b.load(b.gep(b.gep(source, b.mul(column, b_col)), b.mul(k, b_size)), v))
             rows = transposed(b, run) if depth > 1 else [joined(b, run)]
             for d, x in enumerate(rows):
+                if narrow:
+                    x = arith.from_memory(b, dtype(narrow), (x,)).re
                 b.store(b.gep(panel, b.add(b.mul(b.add(k, d), width), j * lanes * size)), x)
 
     if lanes == 1:

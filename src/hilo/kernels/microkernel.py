@@ -1,4 +1,4 @@
-"""The innermost parts of contractions: a tile of C in registers. Imports loop.
+"""The innermost parts of contractions: a tile of C in registers. Imports loop, ir.dtypes.
 
 Strides and depths are arguments, so that equal structures are one function, compiled once and shared by name. All
 strides are in bytes. The sum over k runs in order and without a break (a tile that goes on from an earlier block of k
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from hilo.ir.dtypes import dtype
+from hilo.loop import arith
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
 
 Combine = Callable[[Builder, Node, Node, Node], Node]
@@ -31,7 +33,8 @@ _GROUP: Final = 7  # rows reached from one base address: 1, 2, 4 times, 3 (and t
 @dataclass(frozen=True)
 class Tile:
     """A micro-kernel: `combine` on accumulators of `scalar`, `rows` x `vectors` of `lanes`; `masked`: the last vector
-    is only partly there; `lines` cache lines are fetched ahead per step of k."""
+    is only partly there; `lines` cache lines are fetched ahead per step of k. `narrow`: the
+    type of B's elements where they are widened as they are read (so for the other kernels)."""
 
     combine: str
     scalar: str
@@ -40,6 +43,7 @@ class Tile:
     lanes: int
     masked: bool = False
     lines: int = 1
+    narrow: str = ""
 
     @property
     def width(self) -> int:
@@ -48,7 +52,9 @@ class Tile:
     @property
     def name(self) -> str:
         mask = "m" if self.masked else ""
-        return f"tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}{mask}p{self.lines}"
+        return (
+            f"tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}{mask}p{self.lines}{self.narrow}"
+        )
 
     @property
     def vector(self) -> VType:
@@ -86,6 +92,7 @@ def tile(t: Tile) -> Func:
     rows, vectors, v = t.rows, t.vectors, t.vector
     mask = b.cmp("slt", b.iota(I64.with_lanes(t.lanes)), b.sub(n, (vectors - 1) * t.lanes)) if t.masked else None
     step = t.lanes * v.size
+    b_step = t.lanes * memory_size(t.scalar, t.narrow)
 
     def mask_of(j: int) -> Node | None:
         return mask if j == vectors - 1 else None
@@ -107,7 +114,7 @@ def tile(t: Tile) -> Func:
         base, acc = state[: len(bases)], list(state[len(bases) :])
         for line in range(t.lines):
             b.prefetch(b.gep(pf, 64 * line), locality=2)
-        columns = [b.load(b.gep(bk, j * step), v, mask=mask_of(j)) for j in range(vectors)]
+        columns = [load_b(b, bk, b.i64(j * b_step), v, t.narrow, mask_of(j)) for j in range(vectors)]
         for i in range(rows):
             x = b.splat(b.load(b.gep(base[i // _GROUP], multiples[i % _GROUP]), v.with_lanes(1)), t.lanes)
             for j in range(vectors):
@@ -122,6 +129,18 @@ def tile(t: Tile) -> Func:
             b.store(b.gep(row, j * step), acc[i * vectors + j], mask=mask_of(j))
     b.ret()
     return f
+
+
+def memory_size(scalar: str, narrow: str) -> int:
+    """Bytes of an element of B."""
+    return dtype(narrow).itemsize if narrow else VType(scalar).size
+
+
+def load_b(b: Builder, ptr: Node, offset: Node, v: VType, narrow: str, mask: Node | None) -> Node:
+    """A vector of B, widened if it is narrow."""
+    if not narrow:
+        return b.load(b.gep(ptr, offset), v, mask=mask)
+    return arith.load_elem(b, ptr, offset, dtype(narrow), v.lanes, mask).re
 
 
 def _multiples(b: Builder, stride: Node, count: int) -> list[Node]:
@@ -149,10 +168,12 @@ class Inner:
     columns: int
     lanes: int
     masks: bool
+    narrow: str = ""
 
     @property
     def name(self) -> str:
-        return f"inner_{self.combine}_{self.scalar}_{self.rows}x{self.columns}x{self.lanes}{'m' if self.masks else ''}"
+        mask = "m" if self.masks else ""
+        return f"inner_{self.combine}_{self.scalar}_{self.rows}x{self.columns}x{self.lanes}{mask}{self.narrow}"
 
 
 INNER_PARAMS: Final = [
@@ -178,11 +199,11 @@ def inner(t: Inner) -> Func:
     columns = [b.gep(bp, b.mul(b_col, j)) for j in range(t.columns)]
 
     def turn(at: Node, acc: tuple[Node, ...], v: VType, mask: Node | None) -> list[Node]:
-        offset = b.mul(at, v.size)
+        offset, b_offset = b.mul(at, v.size), b.mul(at, memory_size(t.scalar, t.narrow))
         xs = [b.load(b.gep(p, offset), v, mask=mask) for p in rows]
         out = list(acc)
         for j, p in enumerate(columns):
-            y = b.load(b.gep(p, offset), v, mask=mask)
+            y = load_b(b, p, b_offset, v, t.narrow, mask)
             for i, x in enumerate(xs):
                 out[i * t.columns + j] = combine(b, out[i * t.columns + j], x, y)
         return out
@@ -229,10 +250,11 @@ class Stream:
     depth: int
     lanes: int
     masks: bool
+    narrow: str = ""
 
     @property
     def name(self) -> str:
-        return f"stream_{self.combine}_{self.scalar}_{self.depth}x{self.lanes}{'m' if self.masks else ''}"
+        return f"stream_{self.combine}_{self.scalar}_{self.depth}x{self.lanes}{'m' if self.masks else ''}{self.narrow}"
 
 
 STREAM_PARAMS: Final = [("a", PTR), ("a_k", I64), ("b", PTR), ("b_k", I64), ("c", PTR), ("k", I64), ("n", I64)]
@@ -256,9 +278,10 @@ def stream(t: Stream) -> Func:
             def columns(lanes: int, mask: Callable[[Node], Node | None]) -> Callable[[Node], None]:
                 def turn(j: Node) -> None:
                     v, m, offset = VType(t.scalar, lanes), mask(j), b.mul(j, size)
+                    b_offset = b.mul(j, memory_size(t.scalar, t.narrow))
                     acc = b.load(b.gep(c, offset), v, mask=m)
                     for x, row in zip(xs, rows, strict=True):
-                        acc = combine(b, acc, b.splat(x, lanes), b.load(b.gep(row, offset), v, mask=m))
+                        acc = combine(b, acc, b.splat(x, lanes), load_b(b, row, b_offset, v, t.narrow, m))
                     b.store(b.gep(c, offset), acc, mask=m)
 
                 return turn
