@@ -43,8 +43,8 @@ CHLO_UNARY: Final = _words(
     "is_inf is_neg_inf is_pos_inf lgamma sinh square tan"
 )
 CHLO_BROADCAST: Final = tuple(
-    f"broadcast_{x}" for x in _words("add and atan2 compare complex divide maximum minimum multiply next_after or polygamma "
-    "power remainder shift_left shift_right_arithmetic shift_right_logical subtract xor zeta")
+    f"broadcast_{x}" for x in _words("add and atan2 compare complex divide maximum minimum multiply next_after or "
+    "polygamma power remainder shift_left shift_right_arithmetic shift_right_logical subtract xor zeta")
 )  # fmt: skip
 CHLO: Final = frozenset((
     *CHLO_UNARY, *CHLO_BROADCAST,
