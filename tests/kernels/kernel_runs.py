@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from hilo import kernels
 from hilo.backend import cpu, jit, llvm
 from hilo.backend.target import Target
+from hilo.ir.dtypes import DType
 from hilo.ir.interpret import evaluate
-from hilo.ir.op import Op
+from hilo.ir.module import parameter, region
+from hilo.ir.op import Array, Op
+from hilo.ir.registry import lookup
 from hilo.ir.types import TensorType, result_types
+from hilo.ops.fusion import fusion
 
 TARGETS = ["x86-avx512", "x86-avx2", "x86-sse2"]
 
@@ -90,11 +95,40 @@ def check(
 
 
 def compare(got: np.ndarray, want: np.ndarray, tolerance: float) -> None:
+    """Equal types and values; floats within `tolerance` (0: the same bits but for NaN), wider for narrow floats."""
     assert got.dtype == want.dtype
     assert got.shape == want.shape
-    if got.dtype.kind in "biu":
+    if got.dtype.kind in "biu" or tolerance == 0:
         np.testing.assert_array_equal(got, want)
         return
     wide = np.complex128 if got.dtype.kind == "c" else np.float64
     eps = {2: 2e-2 if "bfloat" in got.dtype.name else 2e-3}.get(got.dtype.itemsize, tolerance)
     np.testing.assert_allclose(got.astype(wide), want.astype(wide), rtol=eps, atol=eps)
+
+
+# ---- building ops
+def s(name: str) -> Callable[..., Op]:
+    """The constructor of a StableHLO op."""
+    return lookup(f"stablehlo.{name}")
+
+
+def constant(value: Any, dtype: DType, shape: Sequence[int] = ()) -> Op:
+    return s("constant")(value=Array(np.asarray(value, dtype.np), shape))
+
+
+def broadcast(x: Op, shape: Sequence[int], dims: Sequence[int]) -> Op:
+    return s("broadcast_in_dim")(x, broadcast_dimensions=tuple(dims), type=TensorType(x.dtype, shape))
+
+
+def reduce(x: Op, dims: Sequence[int], kind: str = "add", init: Any = 0, first: Op | None = None) -> Op:
+    """Reduce `dims` of `x` with the op `kind`."""
+    t = TensorType(x.dtype)
+    body = region([t, t], lambda a, b: s(kind)(a, b))
+    first = constant(init, x.dtype) if first is None else first
+    return s("reduce")(x, first, dimensions=tuple(dims), body=body)
+
+
+def fused(types: Sequence[TensorType], build: Callable[..., Any], kind: str = "loop") -> Op:
+    """A fusion whose body `build(*params)` gives."""
+    params = [parameter(i, t) for i, t in enumerate(types)]
+    return fusion(*params, body=region(types, build), kind=kind)

@@ -33,6 +33,8 @@ BLOCK_BYTES: Final = 16 << 10  # of the widest result, per parallel unit of a lo
 Turn = Callable[[Sequence[Index], list[Vector]], None]  # what to do for the outer indices and some vectors
 UNITS: Final = 64  # parallel units that are enough
 SMALL: Final = 1 << 14  # elements below which a kernel is one unit
+NS_PER_WORK: Final = 0.35  # nanoseconds of one operation on a vector
+BYTES_PER_NS: Final = 40.0  # between memory and a core
 
 
 def new_func(name: str) -> Func:
@@ -66,7 +68,7 @@ class Plan:
     block: int  # elements of the innermost loop per unit, or 0 if a unit does all of them
     lanes: int
     unroll: int
-    work: float  # of one element
+    cost: float  # nanoseconds (estimated) of one vector
 
     @property
     def units(self) -> int:
@@ -78,7 +80,7 @@ class Plan:
     def unit_cost(self) -> float:
         """Nanoseconds (estimated) of one unit."""
         n = prod(self.space.sizes) / max(self.units, 1)
-        return n * self.work / self.lanes
+        return n * self.cost / self.lanes
 
 
 def plan(body: Function, found: Trace | None, target: Target) -> Plan:
@@ -95,7 +97,7 @@ def plan(body: Function, found: Trace | None, target: Target) -> Plan:
     unroll = unrolling(work)
     while unroll > 1 and sizes and sizes[-1] < lanes * unroll:
         unroll //= 2
-    cost = max(work, moved * lanes / 32)
+    cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
     if total <= SMALL or not sizes:
         return Plan(space, 0, 0, lanes, unroll, cost)
     outer = 0

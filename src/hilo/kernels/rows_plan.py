@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.kernels.combine import Combiner
-from hilo.kernels.elementwise import lanes_for
+from hilo.kernels.elementwise import BYTES_PER_NS, NS_PER_WORK, lanes_for
 from hilo.kernels.space import Space, collapse
 from hilo.loop import index
 from hilo.ops.rows import Rows, captures, inputs
@@ -37,7 +37,7 @@ class Plan:
     inner: bool
     lanes: int
     unroll: int
-    work: float
+    cost: float
     chunked: int = -1
     chunk: int = 0
 
@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def unit_cost(self) -> float:
-        return prod(self.rows.shape) * self.work / self.lanes / max(self.units, 1)
+        return prod(self.rows.shape) * self.cost / self.lanes / max(self.units, 1)
 
 
 def plan(body: Function, rows: Rows, target: Target) -> Plan:
@@ -90,7 +90,9 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     along = (reduced if inner else kept).sizes[-1:] or (1,)
     while unroll > 1 and along[0] < lanes * unroll:
         unroll //= 2
-    p = Plan(rows, kept, reduced, inner, lanes, unroll, max(work, 2.0))
+    moved = sum(x.tensor.nbytes for x in (*body.params, *body.results)) / max(prod(shape), 1)
+    cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
+    p = Plan(rows, kept, reduced, inner, lanes, unroll, cost)
     if rows.passes == 1 and not any(rows.full) and free and p.units < FEW_UNITS and prod(shape) > 4 * CHUNK:
         p.chunked = max(range(len(reduced.sizes)), key=lambda k: reduced.sizes[k])
         n = reduced.sizes[p.chunked]

@@ -70,7 +70,7 @@ def trace(shape: Sequence[int], roots: Iterable[Op], leaves: Iterable[Op]) -> Tr
     """
     func = Func("trace", [(f"i{d}", I64) for d in range(len(shape))])
     b = Builder(func)
-    out = Trace(tuple(index.loop_var(p, 0, max(n, 1)) for p, n in zip(func.params, shape, strict=True)))
+    out = Trace(tuple(index.loop_var(p, 0, n or 2) for p, n in zip(func.params, shape, strict=True)))
 
     def leaf(o: Op) -> Source:
         def read(at: Indices) -> Elem:

@@ -1,0 +1,208 @@
+"""Reductions and row regions against the interpreter: dims, types, bodies, accuracy, several passes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from kernel_runs import TARGETS, Kernel, aligned, broadcast, check, compare, constant, fused, random_array, reduce, s
+
+from hilo.backend.target import Target
+from hilo.ir.dtypes import DType, bf16, c64, f16, f32, f64, i1, i8, i32, u8, u64
+from hilo.ir.interpret import evaluate
+from hilo.ir.module import parameter, region
+from hilo.ir.op import Op
+from hilo.ir.types import TensorType
+
+CASES = [
+    ((7, 100), (1,)), ((7, 100), (0,)), ((3, 5, 64), (0, 2)), ((3, 5, 64), (1,)), ((1000,), (0,)), ((4, 3), (1,)),
+    ((300, 3), (1,)), ((3, 300), (0,)), ((2, 0, 3), (1,)), ((0, 3), (1,)), ((5, 6), ()), ((), ()),
+    ((6, 1, 1), (0, 1, 2)),
+    ((9, 33, 17), (0, 1)),
+    ((2, 3, 4, 5), (1, 3)), ((1, 1), (0,)), ((2, 700, 3), (1, 2)), ((3000, 70), (0,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [f32, f64, bf16, f16, i32, i8, u64, c64], ids=str)
+def test_sums_and_extrema(dtype: DType, target: str) -> None:
+    for shape, dims in CASES:
+        params = [parameter(0, TensorType(dtype, shape)), parameter(1, TensorType(dtype))]
+        check(reduce(params[0], dims, first=params[1]), target, tolerance=2e-5)
+        if dtype is not c64:
+            check(reduce(params[0], dims, "maximum", first=params[1]), target, tolerance=0)
+            check(reduce(params[0], dims, "minimum", first=params[1]), target, tolerance=0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bits_and_booleans(target: str) -> None:
+    for dtype, kinds in ((i1, ["and", "or", "xor", "add", "maximum"]), (u8, ["and", "or", "xor", "multiply"])):
+        for shape, dims in CASES:
+            for kind in kinds:
+                params = [parameter(0, TensorType(dtype, shape)), parameter(1, TensorType(dtype))]
+                check(reduce(params[0], dims, kind, first=params[1]), target, tolerance=0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_nan_and_zeros(target: str) -> None:
+    x = np.zeros((5, 90), np.float32)
+    x[1, 70] = np.nan
+    x[2] = -0.0
+    x[3] = -np.inf
+    x[4, ::2] = -0.0
+    for kind, init in (("maximum", -np.inf), ("minimum", np.inf), ("add", -0.0)):
+        for dims in ((1,), (0,)):
+            op = reduce(parameter(0, TensorType(f32, x.shape)), dims, kind, init)
+            op = op.with_operands([op.operands[0], parameter(1, TensorType(f32))])
+            first = np.asarray(init, np.float32)
+            got = check(op, target, arrays=[x, first], tolerance=0)(x, first)[0]
+            want = evaluate(op, [x, first])
+            np.testing.assert_array_equal(np.signbit(got[~np.isnan(got)]), np.signbit(want[~np.isnan(want)]))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    ("shape", "dims"), [((1 << 20,), (0,)), ((1 << 19, 2), (0,)), ((3, 1 << 18), (1,)), ((1 << 16, 24), (0,))]
+)
+def test_long_sums_keep_their_digits(shape: tuple[int, ...], dims: tuple[int, ...], target: str) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.uniform(0.5, 1.5, shape).astype(np.float32)
+    op = reduce(parameter(0, TensorType(f32, shape)), dims, first=parameter(1, TensorType(f32)))
+    got = Kernel(op, Target.named(target))(x, np.zeros((), np.float32))[0]
+    want = x.astype(np.float64).sum(axis=dims)
+    assert np.abs(got / want - 1).max() < 4e-7
+
+
+def test_sums_of_narrow_floats_round_once() -> None:
+    for dtype in (bf16, f16):
+        x = np.ones((3, 1000), dtype.np)
+        op = reduce(parameter(0, TensorType(dtype, x.shape)), (1,), first=parameter(1, TensorType(dtype)))
+        got = Kernel(op, Target.named("x86-avx2"))(x, np.zeros((), dtype.np))[0]
+        assert (got.astype(np.float32) == 1000).all()
+
+
+@pytest.mark.parametrize("shape", [(1 << 19,), (1 << 13, 40), (2, 3, 40_000), (50, 3000)])
+def test_results_do_not_depend_on_pieces(shape: tuple[int, ...]) -> None:
+    """The units of a phase, run together or in any pieces, give the same bits."""
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=shape).astype(np.float32)
+    for dims in ((0,), tuple(range(len(shape)))):
+        op = reduce(parameter(0, TensorType(f32, shape)), dims, first=parameter(1, TensorType(f32)))
+        kernel = Kernel(op, Target.named("x86-avx512"))
+        results = [kernel(x, np.zeros((), np.float32), pieces=n)[0] for n in (1, 2, 7)]
+        assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
+
+
+def argmax(x: Op, i: Op, dims: tuple[int, ...]) -> Op:
+    f, n = TensorType(x.dtype), TensorType(i.dtype)
+
+    def body(a: Op, j: Op, b: Op, k: Op) -> tuple[Op, Op]:
+        larger = s("compare")(a, b, comparison_direction="GT")
+        same = s("compare")(a, b, comparison_direction="EQ")
+        first = s("and")(same, s("compare")(j, k, comparison_direction="LT"))
+        return s("select")(larger, a, b), s("select")(s("or")(larger, first), j, k)
+
+    return s("reduce")(x, i, constant(-np.inf, x.dtype), constant(0, i.dtype), dimensions=dims,
+                       body=region([f, n, f, n], body))  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_several_operands(target: str) -> None:
+    for shape, dims in [
+        ((6, 50), (1,)),
+        ((50, 6), (0,)),
+        ((70, 40), (0,)),
+        ((9,), (0,)),
+        ((2, 3, 4), (0, 2)),
+        ((0, 2), (0,)),
+    ]:
+        t, n = TensorType(f32, shape), TensorType(i32, shape)
+
+        def build(x: Op, dims: tuple[int, ...] = dims, n: TensorType = n) -> tuple[Op, ...]:
+            return argmax(x, s("iota")(iota_dimension=dims[0], type=n), dims).results()
+
+        x = np.random.default_rng(0).integers(0, 5, shape).astype(np.float32)
+        check(fused([t], build, "rows"), target, arrays=[x], tolerance=0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_bodies_that_do_not_commute(target: str) -> None:
+    """`(a, b) -> b` and `(a, b) -> a - b`: from left to right, the init value first."""
+    t = TensorType(f32)
+    for build in (lambda a, b: b, lambda a, b: a):
+        body = region([t, t], build)
+        for shape, dims in [((4, 30), (1,)), ((30, 40), (0,)), ((3, 4, 5), (0, 2)), ((0,), (0,))]:
+            params = [parameter(0, TensorType(f32, shape)), parameter(1, t)]
+            check(s("reduce")(*params, dimensions=dims, body=body), target, tolerance=0)
+
+
+def test_captured_values() -> None:
+    t = TensorType(f32)
+    body = region([t, t, t], lambda a, b, c: s("maximum")(s("minimum")(a, c), b))
+    params = [parameter(0, TensorType(f32, (5, 40))), parameter(1, t), parameter(2, t)]
+    for dims in ((0,), (1,)):
+        check(s("reduce")(*params, dimensions=dims, body=body), "x86-avx2", tolerance=0)
+
+
+# ---- regions
+def softmax(x: Op, d: int | None = None) -> Op:
+    d = len(x.shape) - 1 if d is None else d
+    kept = [k for k in range(len(x.shape)) if k != d]
+    e = s("exponential")(s("subtract")(x, broadcast(reduce(x, [d], "maximum", -np.inf), x.shape, kept)))
+    return s("divide")(e, broadcast(reduce(e, [d]), x.shape, kept))
+
+
+def layer_norm(x: Op, scale: Op, bias: Op) -> tuple[Op, ...]:
+    d = len(x.shape) - 1
+    kept, n = list(range(d)), x.shape[d]
+    total = reduce(x, [d])
+    mean = s("divide")(total, constant(n, x.dtype, total.shape))
+    centred = s("subtract")(x, broadcast(mean, x.shape, kept))
+    variance = s("divide")(reduce(s("multiply")(centred, centred), [d]), constant(n, x.dtype, total.shape))
+    factor = s("rsqrt")(s("add")(variance, constant(1e-5, x.dtype, total.shape)))
+    y = s("multiply")(centred, broadcast(factor, x.shape, kept))
+    y = s("add")(s("multiply")(y, broadcast(scale, x.shape, [d])), broadcast(bias, x.shape, [d]))
+    return y, mean, factor
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_softmax(target: str) -> None:
+    for shape in [(5, 100), (3, 4, 65), (2, 3, 16), (7, 5), (3, 2000), (1, 3), (0, 8), (40, 1)]:
+        for dtype in (f32, bf16, f64):
+            check(fused([TensorType(dtype, shape)], softmax, "rows"), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_softmax_over_another_axis(target: str) -> None:
+    for shape, d in [((6, 33), 0), ((3, 7, 40), 1), ((4, 5, 6), 0), ((2, 3, 4, 70), 1)]:
+        check(fused([TensorType(f32, shape)], lambda x, d=d: softmax(x, d), "rows"), target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_layer_norm(target: str) -> None:
+    for shape in [(5, 100), (3, 4, 65), (2, 3000), (9, 16), (2, 2, 7)]:
+        row = TensorType(f32, shape[-1:])
+        op = fused([TensorType(f32, shape), row, row], layer_norm, "rows")
+        check(op, target, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_keepdims_and_prologue(target: str) -> None:
+    """Values of rows through shapes with axes of size 1; operands with transposes and broadcasts in front."""
+
+    def build(x: Op, y: Op) -> tuple[Op, ...]:
+        z = s("add")(s("transpose")(x, permutation=(1, 0)), broadcast(y, (12, 50), [0]))
+        total = s("reshape")(reduce(z, [1]), type=TensorType(f32, (12, 1)))
+        return s("subtract")(z, broadcast(total, z.shape, [0, 1])), total
+
+    check(fused([TensorType(f32, (50, 12)), TensorType(f32, (12,))], build, "rows"), target, tolerance=1e-5)
+
+
+def test_in_place_region() -> None:
+    op = fused([TensorType(f32, (5, 300))], softmax, "rows")
+    kernel = Kernel(op, Target.named("x86-avx512"))
+    assert kernel.lowered.in_place == ((0, 0),)
+    x = random_array(np.random.default_rng(0), TensorType(f32, (5, 300)))
+    place = aligned(x.shape, x.dtype)
+    place[...] = x
+    kernel.run([place, place])
+    compare(place, evaluate(op, [x]), 1e-5)
