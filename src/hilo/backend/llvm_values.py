@@ -82,7 +82,22 @@ class Values(Writer):
 
     def _cmp(self, node: Node) -> str:
         a, b = node.args
+        if node.type.lanes > 1 and a.kind == "iota" and b.const is not None and node.attrs["pred"] == "slt":
+            return self.opaque_mask(min(max(b.const, 0), node.type.lanes), node.type.lanes)
         return self.op(f"{'fcmp' if a.type.is_float else 'icmp'} {node.attrs['pred']} {self.arg(a)}, {self.names[b]}")
+
+    def opaque_mask(self, on: int, lanes: int) -> str:
+        """The mask of the first `on` lanes, as a value that LLVM knows nothing about.
+
+        Knowing that some lanes of a masked operation are off, LLVM narrows what feeds it, and then fails to select
+        instructions for some of that (a gather, widened from 32 to 64 bits): it aborts the process."""
+        bits = max(lanes, 8)
+        value = (1 << on) - 1
+        value -= (1 << bits) if value >> (bits - 1) else 0
+        v = self.op(f'call i{bits} asm "", "=r,0"(i{bits} {value})')
+        if bits > lanes:
+            v = self.op(f"trunc i{bits} {v} to i{lanes}")
+        return self.op(f"bitcast i{lanes} {v} to <{lanes} x i1>")
 
     def _select(self, node: Node) -> str:
         return self.op("select " + ", ".join(self.arg(a) for a in node.args))
