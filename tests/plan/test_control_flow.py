@@ -171,3 +171,18 @@ def test_long_programs_are_cut_and_pointers_survive() -> None:
     f = hilo.compile(module, options=hilo.Options(fuse=False))
     for g, w in zip(f(x, y), hilo.interpret(module, x, y), strict=True):
         np.testing.assert_array_equal(g, w)
+
+
+def test_values_that_change_places_an_unknown_number_of_times() -> None:
+    """No turn leaves them, one swaps them: the results' own places must not be where they start."""
+    text = f"""func.func @main(%p: tensor<i1>, %x: {V}, %y: {V}) -> ({V}, {V}) {{
+      %no = stablehlo.constant dense<false> : tensor<i1>
+      %r:3 = stablehlo.while(%more = %p, %a = %x, %b = %y) : tensor<i1>, {V}, {V}
+      cond {{ stablehlo.return %more : tensor<i1> }} do {{ stablehlo.return %no, %b, %a : tensor<i1>, {V}, {V} }}
+      return %r#1, %r#2 : {V}, {V}
+    }}"""
+    x, y = np.float32([1, 2, 3, 4]), np.float32([5, 6, 7, 8])
+    f = hilo.compile(text)
+    for p, want in ((False, (x, y)), (True, (y, x))):
+        for got, right in zip(f(np.array(p), x, y), want, strict=True):
+            np.testing.assert_array_equal(got, right)

@@ -103,6 +103,8 @@ class Effects(Writer):
         args = f"{pointers}, i32 {t.size}, {self.lane_mask(node, 2, n)}, {text} zeroinitializer"
         name = f"llvm.masked.gather.v{n}{t.scalar}.v{n}p0"
         v = self.op(self.intrinsic(name, text, (f"<{n} x ptr>", "i32", f"<{n} x i1>", text), args))
+        # LLVM (22.1) cannot select some extensions of gathered lanes that it sees through, and ends the process.
+        v = self.op(f"freeze {text} {v}")
         if n == 1:
             v = self.op(f"extractelement {text} {v}, i64 0")
         return self.from_memory(v, node.type)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from hilo.errors import Unsupported, require
-from hilo.ir.dtypes import f32
+from hilo.ir.dtypes import f32, i32
 from hilo.ir.interpret import callee, run
 from hilo.ir.op import Attrs
 from hilo.ir.registry import op
@@ -36,6 +36,13 @@ class call:
         return _run_named(callee, arrays)
 
     sharding = unsharded
+    examples = [
+        ((TensorType(f32, (3,)),), {"callee": "f", "type": TensorType(f32, (3,))}),
+        (
+            (TensorType(f32), TensorType(i32, (2,))),
+            {"callee": "g", "type": Results([TensorType(f32), TensorType(i32, (2,))])},
+        ),
+    ]
 
 
 @op("composite", typed=True)
@@ -58,6 +65,13 @@ class composite:
         return _run_named(decomposition, arrays)
 
     sharding = unsharded
+    examples = [
+        ((TensorType(f32, (3,)),), {"name": "my.f", "decomposition": "f", "type": TensorType(f32, (3,))}),
+        (
+            (TensorType(f32), TensorType(i32, (2,))),
+            {"name": "my.g", "decomposition": "g", "type": Results([TensorType(f32), TensorType(i32, (2,))])},
+        ),
+    ]
 
 
 def _run_named(name: str, arrays: tuple[Any, ...]) -> Any:

@@ -182,7 +182,10 @@ class dot_general:
 
 @op("dot", typed=True)
 class dot:
-    """Product of vectors and matrices: the last axis of lhs with the first of rhs. Ranks 1 or 2; as dot_general."""
+    """Product of vectors and matrices: the last axis of lhs with the first of rhs. Ranks 1 or 2.
+
+    An older, simpler form of dot_general. Spec: dot_general.
+    """
 
     attrs = {"precision_config": None}
 

@@ -7,17 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from hilo.errors import require
+from hilo.errors import Unsupported, require
 from hilo.ir.dtypes import DType, bf16, c64, f16, f32, f64, i1, i8, i32
 from hilo.ir.module import Function, region
-from hilo.ir.op import OpDef
+from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
 from hilo.ops.checks import in_range, promotable, same_shape, scalars, takes, tensors, unique
 from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.elementwise_arith import add, maximum
 from hilo.ops.numeric import narrow
-from hilo.ops.regions import apply, sole_op
+from hilo.ops.regions import apply, sole_op, widened
+from hilo.ops.shape import broadcast_in_dim
 from hilo.ops.sharding import distinct
 
 
@@ -168,6 +169,22 @@ class map_:
     def evaluate(*arrays: np.ndarray, dimensions: tuple[int, ...], body: Function) -> np.ndarray:
         n = _mapped([a.ndim for a in arrays], body)
         return apply(body, arrays[:n], arrays[n:], arrays[0].shape)[0]
+
+    @staticmethod
+    def expand(*operands: Op, dimensions: tuple[int, ...], body: Function) -> Op:
+        """The body's ops on whole tensors; captured values are broadcast."""
+        shape = operands[0].shape
+        wide = widened(body, shape)
+        if wide is None:
+            raise Unsupported("a map whose region holds more than elementwise ops on rank 0 cannot be compiled")
+        new = {
+            p: x if x.shape == shape else broadcast_in_dim(x, broadcast_dimensions=(), type=p.type)
+            for p, x in zip(wide.params, operands, strict=True)
+        }
+        for o in wide.ops:
+            if o not in new:
+                new[o] = o.with_operands([new[x] for x in o.operands])
+        return new[wide.results[0]]
 
     @staticmethod
     def sharding(*types: TensorType, out: TensorType, dimensions: tuple[int, ...], body: Function) -> str:

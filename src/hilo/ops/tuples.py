@@ -88,7 +88,7 @@ class after_all:
 
 @op("create_token")
 class create_token:
-    """A fresh token."""
+    """A fresh token. Spec: after_all (an older form of it, without operands)."""
 
     @staticmethod
     def infer() -> Type:

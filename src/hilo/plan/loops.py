@@ -29,8 +29,7 @@ def plan_while(scope: Scope, op: Op) -> Any:
     carried = [i for i in range(count) if isinstance(op.operands[i].type, TensorType)]
     if any(not isinstance(op.operands[i].type, TensorType) and scope.slots[op.operands[i]] != () for i in range(count)):
         raise Unsupported("a loop that carries a tuple cannot be compiled yet", op=op.kind.full_name, loc=op.loc)
-    storage = {i: _first_place(scope, op, i) for i in carried}
-    params = {i: Buffer("pointer", storage[i].nbytes, type=body.params[i].tensor) for i in carried}
+    params = {i: Buffer("pointer", t.nbytes, type=t) for i in carried for t in (body.params[i].tensor,)}
     captures = [scope.slots[o] for o in op.operands[count:]]
     slots = [params.get(i, ()) for i in range(count)] + captures
 
@@ -38,13 +37,16 @@ def plan_while(scope: Scope, op: Op) -> Any:
     (pred,) = test.run()
 
     inner = scope.plan.scope(body, slots)
+    sources = {i: _carried_from(inner, body, i) for i in carried}
+    # Values that move between carried places may end in each other's: then none may start where a result belongs.
+    moving = any(source not in (None, i) for i, source in sources.items())
+    storage = {i: _first_place(scope, op, i, may_be_result=not moving) for i in carried}
     spare: dict[int, Buffer] = {}  # carried value -> the pointer its next value is written through
     spare_storage: dict[int, Buffer] = {}
     following: dict[int, Buffer] = {}  # carried value -> the pointer to its next value
     copies: list[int] = []
     taken: set[Buffer] = set()
-    for i in carried:
-        source = _carried_from(inner, body, i)
+    for i, source in sources.items():
         if source is not None and source in params and params[source] not in taken:
             following[i] = params[source]
             taken.add(params[source])
@@ -88,14 +90,15 @@ def plan_while(scope: Scope, op: Op) -> Any:
     return out if isinstance(op.type, Results) else out[0]
 
 
-def _first_place(scope: Scope, op: Op, i: int) -> Buffer:
-    """The place where carried value `i` starts: its producer's, if nobody else reads that, else a copy."""
+def _first_place(scope: Scope, op: Op, i: int, *, may_be_result: bool) -> Buffer:
+    """The place where carried value `i` starts: its producer's, if nobody else reads that, else a copy, which may lie
+    where the loop's result `i` is wanted."""
     init = op.operands[i]
     slot: Buffer = scope.slots[init]
     root = scope.root(init)
     if slot.kind == "temp" and scope.is_made_here(root) and scope.uses[root] == 1:
         return slot
-    wanted = scope.wanted.get((op, i))
+    wanted = scope.wanted.get((op, i)) if may_be_result else None
     place = wanted if wanted is not None and wanted.kind != "pointer" else scope.plan.temp(slot.nbytes, op, slot.type)
     scope.steps.append(Copy(place, slot))
     return place

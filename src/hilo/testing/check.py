@@ -1,8 +1,9 @@
-"""`hilo run --check`: native code beside the interpreter, with every fusion's results observable. Imports the pipeline.
+"""`hilo run --check`: native code beside the interpreter, with every fusion's results observable. Imports the
+pipeline.
 
-Each op of the fused function is judged by itself: the interpreter gets the operands that the native code really used, so
-that differences do not add up on the way. Ops with exact semantics must agree in every bit; others within a bound that
-grows with the number of terms that they sum.
+Each op of the fused function is judged by itself: the interpreter gets the operands that the native code really used,
+so that differences do not add up on the way. Ops with exact semantics must agree in every bit; others within a bound
+that grows with the number of terms that they sum.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ SUM_FACTOR = 4  # 4 * n * eps of the largest magnitude, for sums of n terms
 
 def check_program(module: Module, arrays: Sequence[Any], *, entry: str = "main", target: str = "host",
                   threads: int | None = None, options: Options | None = None) -> str | None:  # fmt: skip
-    """The first op whose native results differ from the interpreter's, with where it is and by how much; None if none."""
+    """The first op whose native results differ from the interpreter's, where it is, and by how much; or None."""
     from hilo import pipeline
 
     options = Options.from_env() if options is None else options

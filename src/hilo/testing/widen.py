@@ -1,4 +1,6 @@
-"""A program with its floats made float64: with the interpreter, the measure of everybody's rounding errors. Imports ir."""
+"""A program with its floats made float64: with the interpreter, the measure of everybody's rounding errors.
+
+Imports ir."""
 
 from __future__ import annotations
 
