@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 
 PANEL_BYTES: Final = 64 << 10  # of a packed panel of B, on the stack
 UNIT_NS: Final = 40_000  # of work that is worth a parallel unit
-MAX_UNITS: Final = 32
+MAX_UNITS: Final = 16
+MOST_TILES: Final = 40  # in a column of tiles of a unit: rows of A that stay in the second-level cache
 STREAM_BYTES: Final = 8 << 10  # of a row of B, read at one go
 INNER_ROWS: Final = 8  # up to here vectors along k pay where k is contiguous
-STREAMED_ROWS: Final = 48  # up to here packing B does not pay
+STREAMED_ROWS: Final = 64  # beyond them packing B pays
 VECTOR_NS: Final = 0.3  # one multiply-add of vectors
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
 
@@ -130,7 +131,7 @@ def choose_tile(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
             for tiles, r in ((m // rows, rows), (1, m % rows)):
                 if v and r:
                     total += count * tiles * max(r * v, (r + v) * 0.6, 8)  # multiply-adds; loads; latency
-        return total * (1 + 0.02 * (vectors != 2))
+        return total * (1.0 if vectors in (2, 3) else 1.02)
 
     return min(tiles_for(registers), key=lambda t: cost(*t))
 
@@ -163,10 +164,12 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         block = balanced(n, min(most, -(-n // min(2, per_batch))))
         return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, 0, False)
     rows, vectors = choose_tile(m, n, lanes, target.registers)
-    streamed = k * n * r.size > target.l2 and b_row * r.size >= 1024 and b_column == 1
+    large = k * n * r.size > target.l2 and b_row * r.size >= 1024 and b_column == 1
     block_k, pack_panels = k, 0
-    if streamed and m <= STREAMED_ROWS:
-        # Memory is the limit: read long pieces of few rows at a time, as hardware prefetchers like it.
+    streamed = large and (m <= rows or (m <= STREAMED_ROWS and k >= 16 * m))
+    if streamed:
+        # Memory is the limit: read long pieces of few rows at a time, as hardware prefetchers like it. Sums are loaded
+        # and stored for each such piece, so there must be few of them for each element of B.
         tall, vectors = tiles_for(target.registers)[1]
         rows = balanced(m, tall)
         if m < tall:
@@ -174,13 +177,13 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         block_k = 8 if m <= 4 else 16 if m < tall else 32
         per_batch = min(per_batch, max(2, n * r.size // STREAM_BYTES))
     width = vectors * lanes
-    if b_column != 1 or (m > STREAMED_ROWS and n > width and streamed):
-        most_k = PANEL_BYTES // 2 // (width * r.size)
+    if b_column != 1 or (large and not streamed and n > width):
+        most_k = PANEL_BYTES // (width * r.size)
         block_k = min(most_k, -(-balanced(k, most_k) // lanes) * lanes)
-        pack_panels = 4
+        pack_panels = 2
     elif m > rows and k * width * r.size > 200 << 10:
         block_k = balanced(k, max(64, (100 << 10) // (width * r.size)))
-    m_blocks = min(per_batch, -(-m // (rows * 16)))
+    m_blocks = min(per_batch, -(-m // (rows * MOST_TILES)))
     panels = -(-n // width)
     n_blocks = min(panels, -(-per_batch // m_blocks))
     if m_blocks * n_blocks % 2 and 1 < n_blocks < panels:
