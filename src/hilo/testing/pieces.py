@@ -10,7 +10,7 @@ from hilo.ir.registry import REGISTRY, lookup
 from hilo.ops.weight import WORK
 
 # Ops that never reach a kernel, or that no one lowers alone, and what becomes of them.
-OTHERWISE: Final = {
+OTHERWISE: Final[dict[str, str]] = {
     "hilo.parameter": "an argument's buffer",
     "func.call": "inlined (passes/inline.py)",
     "stablehlo.composite": "inlined as its decomposition (passes/inline.py)",
@@ -18,9 +18,9 @@ OTHERWISE: Final = {
 }
 # Made and used by the compiler alone, so that programs, and what shards them, never hold one.
 INTERNAL: Final = ("hilo.parameter", "hilo.get", "hilo.fusion")
-# Ops that do much more, or much less, than one operation for each element of their result.
+# Ops whose results are sums, or other combinations, of many elements.
 COMBINING: Final = ("reduce", "scatter", "dot", "dot_general", "convolution", "reduce_window",
-                    "select_and_scatter", "fusion")  # fmt: skip
+                    "select_and_scatter")  # fmt: skip
 
 
 def all_ops() -> list[OpDef]:
@@ -57,7 +57,7 @@ def missing(d: OpDef) -> list[str]:
     """The pieces that `d` lacks, each with what is wanted; empty for a complete op."""
     internal = d.full_name in INTERNAL
     known_to_all = d.full_name in ("hilo.parameter", "hilo.get")
-    wants_cost = d.name in COMBINING or (d.scalar is not None and WORK.get(d.name, 0.0) > 1.0)
+    wants_cost = d.name in (*COMBINING, "fusion") or (d.scalar is not None and WORK.get(d.name, 0.0) > 1.0)
     lacks = {
         "infer": d.infer is None,
         "evaluate": d.evaluate is None and not known_to_all,
