@@ -7,7 +7,7 @@ import pytest
 from kernel_runs import TARGETS, Kernel, aligned, check, compare, random_array, s
 
 from hilo.backend.target import Target
-from hilo.ir.dtypes import DType, bf16, c64, c128, f16, f32, f64, i1, i16, i32, u8, u16, u32, u64
+from hilo.ir.dtypes import DType, bf16, c64, c128, f16, f32, f64, i1, i16, i32, u8, u32, u64
 from hilo.ir.interpret import evaluate
 from hilo.ir.module import parameter, region
 from hilo.ir.op import Op

@@ -28,7 +28,7 @@ from hilo.loop.builder import Builder, Func, Node
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
 from hilo.ops.fusion import Elements, Indices, Source
-from hilo.ops.rows import NotRows, analyse, captures, initial, inputs
+from hilo.ops.rows import NotRows, analyse, at_shape, captures, initial, inputs
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -300,15 +300,14 @@ class _Kernel:
         elements = Elements(b, self._sources(row, Vector(v.at, lanes, mask), at, where, k))
         new: list[Elem] = []
         for r in self.rows.reduces[k]:
-            new.extend(self.combiners[r].prepare(b, [elements(x, at) for x in inputs(r)]))
+            new.extend(self.combiners[r].prepare(b, [elements(x, self._at(x, at)) for x in inputs(r)]))
         stores: list[Callable[[], None]] = []
         for i, r in self.rows.full[k]:
-            value, position = elements(r, at), index.linear(at, self.rows.shape)
+            value, position = elements(r, self._at(r, at)), index.linear(at, self.rows.shape)
             stores.append(lambda i=i, e=value, p=position: self.results[i].store(b, p, e, lanes, mask))
         for o in self.kept_ops[k]:
-            value = elements(o, at)
             if o in self.scratch:
-                place = self._scratch_position(row, where)
+                value, place = elements(o, self._at(o, at)), self._scratch_position(row, where)
                 stores.append(lambda o=o, e=value, p=place: self.scratch[o].store(b, p, e, lanes, mask))
         return tuple(new), stores
 
@@ -331,11 +330,15 @@ class _Kernel:
         self, o: Op, row: _Row, v: Vector, here: Indices, where: list[Index], plain: dict[Op, Source]
     ) -> Source:
         def read(at: Indices) -> Elem:
-            if at != here:  # not this row's element at hand: compute it
+            if at != self._at(o, here):  # not this row's element at hand: compute it
                 return Elements(self.b, plain)(o, at)
             return self.scratch[o].load(self.b, (self._scratch_position(row, where),), v.lanes, v.mask)
 
         return read
+
+    def _at(self, o: Op, at: Indices) -> Indices:
+        """Indices into `o` for the place `at` of the full shape."""
+        return at_shape(at, self.rows.shape, o.shape)
 
     def _scratch_position(self, row: _Row, where: list[Index]) -> Index:
         """Where a kept value of this place lies: vectors of rows side by side."""

@@ -13,7 +13,7 @@ from hilo.kernels.combine import Combiner
 from hilo.kernels.elementwise import BYTES_PER_NS, NS_PER_WORK, lanes_for
 from hilo.kernels.space import Space, collapse
 from hilo.loop import index
-from hilo.ops.rows import Rows, captures, inputs
+from hilo.ops.rows import Rows, at_shape, captures, inputs, outline
 from hilo.ops.trace import Access
 from hilo.ops.weight import weight
 
@@ -71,7 +71,7 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     found = rows.found
     own = index.linear(found.variables, shape)
     stored = [r for pass_ in rows.full for _, r in pass_]
-    found.accesses.extend(Access(r, found.variables, own) for r in stored[:1])
+    found.accesses.extend(Access(r, at_shape(found.variables, shape, r.shape), own) for r in stored[:1])
     kept, reduced = collapse(shape, found, rows.kept), collapse(shape, found, rows.reduced)
     lanes = lanes_for(body.ops, target)
     last = max((d for d, n in enumerate(shape) if n != 1), default=-1)
@@ -121,7 +121,7 @@ def kept_values(rows: Rows, body: Function) -> list[list[Op]]:
             if o in seen or o in stops:
                 continue
             seen.add(o)
-            if made.get(o, k) < k and o.shape == rows.shape and work[o] >= KEEP_WORK:
+            if made.get(o, k) < k and outline(o.shape) == outline(rows.shape) and work[o] >= KEEP_WORK:
                 keep[o] = None
                 continue
             stack.extend(reversed(o.operands))

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from hilo.ir.module import Function
 from hilo.ir.op import GET, Op
-from hilo.ops.fusion import composes
+from hilo.loop import index
+from hilo.ops.fusion import Indices, composes
 from hilo.ops.trace import Trace, trace
 
 
@@ -41,6 +42,17 @@ class Rows:
         return len(self.reduces)
 
 
+def outline(shape: Sequence[int], dims: Iterable[int] = ()) -> tuple[tuple[int, bool], ...]:
+    """A shape without its axes of size 1, and which axes are among `dims`: what a loop nest over it looks like."""
+    reduced = set(dims)
+    return tuple((n, d in reduced) for d, n in enumerate(shape) if n != 1)
+
+
+def at_shape(at: Indices, shape: Sequence[int], other: Sequence[int]) -> Indices:
+    """Indices into `other` for the element at `at` of `shape`, which differs only in axes of size 1."""
+    return at if tuple(shape) == tuple(other) else tuple(index.delinear(index.linear(at, shape), other))
+
+
 def is_reduce(o: Op) -> bool:
     return o.kind.full_name == "stablehlo.reduce"
 
@@ -67,7 +79,8 @@ def analyse(body: Function) -> Rows:
     if not reduces:
         raise NotRows
     shape, dims = inputs(reduces[0])[0].shape, sorted(reduces[0].attrs["dimensions"])
-    if any(inputs(r)[0].shape != shape or sorted(r.attrs["dimensions"]) != dims for r in reduces):
+    nest, full_nest = outline(shape, dims), outline(shape)
+    if any(outline(inputs(r)[0].shape, r.attrs["dimensions"]) != nest for r in reduces):
         raise NotRows
     kept = tuple(d for d in range(len(shape)) if d not in dims)
     level: dict[Op, int] = {}
@@ -88,7 +101,7 @@ def analyse(body: Function) -> Rows:
         rows_count *= shape[d]
     full, row = [], []
     for k, r in enumerate(body.results):
-        if r.shape == shape and r not in outputs:
+        if outline(r.shape) == full_nest and r not in outputs:
             full.append((k, r))
         elif r.tensor.size == rows_count:
             row.append((k, r))
@@ -116,8 +129,8 @@ def _trace(
 ) -> Trace:
     """Read what `roots` need at symbolic indices over `shape`; reductions may only be read for the row at hand."""
     out = trace(shape, roots, [*body.params, *outputs])
-    own = tuple(out.variables[d] for d in kept)
-    if any(a.at != own for a in out.accesses if a.op not in body.params):
+    own, rows = tuple(out.variables[d] for d in kept), tuple(shape[d] for d in kept)
+    if any(a.at != at_shape(own, rows, a.op.shape) for a in out.accesses if a.op not in body.params):
         raise NotRows
     out.accesses = [a for a in out.accesses if a.op in body.params]
     return out

@@ -13,10 +13,10 @@ from hilo.ir.module import Function, parameter
 from hilo.ir.op import GET, Op
 from hilo.ir.types import Results, TensorType
 from hilo.ops.fusion import fusion
-from hilo.ops.rows import NotRows, analyse, inputs
+from hilo.ops.rows import NotRows, analyse, inputs, outline
 from hilo.ops.weight import EXPENSIVE, weight
 
-OPS: Final = 96  # ops of one fusion
+OPS: Final = 256  # ops of one fusion that compute something
 WORK: Final = 800.0  # and their work: bounds the code of a kernel
 OPERANDS: Final = 48
 PLACES: Final = 8  # different indices at which one value may be computed in a fusion
@@ -72,7 +72,8 @@ class Group:
         self.open = open_
         self.places: dict[Op, frozenset[Place]] = {o: frozenset([()])}
         self.work = weight(o)
-        self.rows: tuple[tuple[int, ...], tuple[int, ...]] | None = None
+        self.count = int(weight(o) > 0)
+        self.rows: tuple[tuple[int, bool], ...] | None = None
         self.shape: tuple[int, ...] = ()
         if open_:
             self.shape = o.shape
@@ -81,13 +82,14 @@ class Group:
 
     def _reduces(self, o: Op) -> None:
         self.shape = inputs(o)[0].shape
-        self.rows = (self.shape, tuple(sorted(o.attrs["dimensions"])))
+        self.rows = outline(self.shape, o.attrs["dimensions"])
 
     def add(self, o: Op) -> None:
         """Take `o` in; `accepts` has allowed it."""
         self.ops[o] = None
         self.first = o
         self.work += weight(o)
+        self.count += weight(o) > 0
         if is_rows(o) and self.rows is None:
             self._reduces(o)
 
@@ -97,6 +99,8 @@ class Group:
             return False
         if is_rows(o) or o.kind is GET:
             return self._accepts_reduction(o)
+        if turns(o):
+            return False
         places = self._places(o, users)
         if not places or len(places) > PLACES or (len(places) > 1 and len(places) * self.costs.work[o] > EXPENSIVE):
             return False
@@ -111,16 +115,18 @@ class Group:
             return False
         if is_rows(o):
             return self._accepts_reduction(o)
-        if o.kind is GET or o.name in ("reshape", "broadcast_in_dim", "iota"):
+        if o.kind.scalar is None:
             return False
-        if o.shape != self.shape or self._places(o, users) != {()}:
+        if outline(o.shape) != outline(self.shape) or self._places(o, users) != {()}:
             return False
         self.places[o] = frozenset([()])
         return True
 
     # ---- pieces
     def _has_room(self, o: Op, cap: int) -> bool:
-        if not self.open or len(self.ops) >= min(cap, OPS) or self.work + weight(o) > WORK:
+        if not self.open or len(self.ops) >= 2 * OPS or self.work + weight(o) > WORK:
+            return False
+        if self.count >= min(cap, OPS) and weight(o):
             return False
         outside = {x for p in self.ops for x in p.operands if x not in self.ops}
         outside.discard(o)
@@ -161,15 +167,24 @@ class Group:
             return True  # decided with the reduction itself
         count = prod(n for d, n in enumerate(shape) if d not in dims)
         if self.rows is not None:
-            if self.rows != (shape, dims):
+            if self.rows != outline(shape, dims):
                 return False
-        elif self.shape != shape and prod(self.shape) != count:
+        elif outline(self.shape) != outline(shape) and prod(self.shape) != count:
             return False
         try:
             found = analyse(function_of([*self.ops, o], self.results))
         except NotRows:
             return False
         return (found.passes == 1 and not any(found.full)) or _suits(o, shape, dims)
+
+
+def turns(o: Op) -> bool:
+    """Whether `o` is a transposition of some size that moves the innermost axis: better done in tiles of its own."""
+    if o.name != "transpose" or o.tensor.size <= SMALL:
+        return False
+    shape = o.operands[0].shape
+    last = max(d for d, n in enumerate(shape) if n != 1)
+    return next(p for p in reversed(o.attrs["permutation"]) if shape[p] != 1) != last
 
 
 def _share(x: Op, o: Op) -> float:
