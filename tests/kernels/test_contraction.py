@@ -187,6 +187,10 @@ def test_shapes(target: Target, op: Op) -> None:
         matmul(20, 2100, 330),
         matmul(64, 300, 1024),  # rows of A a multiple of 4096 bytes apart
         matmul(60, 520, 900, tb=True),  # B turned, in panels
+        matmul(40, 60, 20_000),  # k shared out
+        matmul(100, 10, 9000, ta=True),
+        matmul(30, 33, 12_000, d.bf16, tb=True),
+        matmul(20, 40, 9000, d.i16, d.i32),
         matmul(5, 3000, 300, d.bf16),
         matmul(60, 520, 900, d.bf16, tb=True),
         matmul(3, 300, 900, d.bf16, tb=True),

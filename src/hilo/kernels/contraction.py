@@ -90,13 +90,14 @@ class _Lowering:
 
     def should_swap(self, c: Contraction) -> bool:
         """Whether to compute the transposed product: where N is too small for vectors, and M is not."""
-        _, m, n, _ = c.sizes
+        _, m, n, k = c.sizes
         if self.r.acc.is_complex or m <= n:
             return False
+        if n == 1:
+            return True
         lanes = self.target.lanes(self.r.scalar)
-        return n == 1 or (
-            n <= lanes // 2 and m >= 2 * lanes and one_stride(c.m, "a") == 1 and self.is_ready(c.lhs.dtype, 0)
-        )
+        wasteful = n <= lanes // 2 or (n < 2 * lanes and n % lanes and k >= 64)  # transposed stores cost something, too
+        return bool(wasteful) and m >= 2 * lanes and one_stride(c.m, "a") == 1 and self.is_ready(c.lhs.dtype, 0)
 
     def is_ready(self, dtype: DType, operand: int) -> bool:
         """Whether elements of this type can be added up as they lie in memory."""

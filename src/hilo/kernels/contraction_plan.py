@@ -23,6 +23,7 @@ STREAM_BYTES: Final = 8 << 10  # of a row of B, read at one go
 INNER_ROWS: Final = 8  # up to here vectors along k pay where k is contiguous
 STREAMED_ROWS: Final = 64  # beyond them packing B pays
 VECTOR_NS: Final = 0.3  # one multiply-add of vectors
+LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
 
 
@@ -164,6 +165,10 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         block = balanced(n, min(most, -(-n // min(2, per_batch))))
         return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, 0, False)
     rows, vectors = choose_tile(m, n, lanes, target.registers)
+    long = k >= max(LONG_K, 16 * m, 16 * n) and m * n < 1 << 16
+    if long and split == k and want > 1 and bt == 1 and r.combine != "dot4":
+        split = balanced(k, max(LONG_K // 4, -(-k // want)))  # k is all there is to share out
+        per_batch = 1
     large = k * n * r.size > target.l2 and b_row * r.size >= 1024 and b_column == 1
     block_k, pack_panels = k, 0
     streamed = large and (m <= rows or (m <= STREAMED_ROWS and k >= 16 * m))
@@ -183,9 +188,14 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         pack_panels = 2
     elif m > rows and k * width * r.size > 200 << 10:
         block_k = balanced(k, max(64, (100 << 10) // (width * r.size)))
+    elif split < k and n > width:
+        block_k = min(block_k, 256)  # all columns pass while they are in the second-level cache
     m_blocks = min(per_batch, -(-m // (rows * MOST_TILES)))
     panels = -(-n // width)
     n_blocks = min(panels, -(-per_batch // m_blocks))
+    if n_blocks == panels:  # too narrow to be shared out by columns: by rows, though panels are then packed repeatedly
+        fewest = rows * 4 if pack_panels else rows
+        m_blocks = max(m_blocks, min(-(-m // fewest), -(-per_batch // n_blocks)))
     if m_blocks * n_blocks % 2 and 1 < n_blocks < panels:
         n_blocks += 1  # two threads share an even number better
     block_m = -(-balanced(m, -(-m // m_blocks)) // rows) * rows
