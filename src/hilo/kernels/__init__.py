@@ -26,7 +26,6 @@ STRATEGIES: dict[str, str] = {
     "stablehlo.transpose": "hilo.kernels.transpose:lower",
     "stablehlo.concatenate": "hilo.kernels.copies:concatenate",
     "stablehlo.dynamic_update_slice": "hilo.kernels.copies:dynamic_update_slice",
-    "stablehlo.gather": "hilo.kernels.gather:lower",
     "stablehlo.scatter": "hilo.kernels.scatter:lower",
     "stablehlo.rng_bit_generator": "hilo.kernels.random:lower",
     "stablehlo.dot_general": "hilo.kernels.contraction:lower",
@@ -38,14 +37,6 @@ STRATEGIES: dict[str, str] = {
 
 def lower(op: Op, target: Target) -> Lowered:
     """The kernel of `op`. Raises `Unsupported` (with the op and its location) for an op that has none yet."""
-    where = STRATEGIES.get(op.kind.full_name)
-    if where is None:
-        where = "hilo.kernels.fusion:lower_bare"
-    module, name = where.split(":")
-    try:
-        strategy: Callable[[Op, Target], Lowered] = getattr(import_module(module), name)
-    except ModuleNotFoundError as e:
-        if e.name != module:
-            raise
-        from hilo.kernels.fusion import lower_bare as strategy
+    module, name = STRATEGIES.get(op.kind.full_name, "hilo.kernels.fusion:lower_bare").split(":")
+    strategy: Callable[[Op, Target], Lowered] = getattr(import_module(module), name)
     return strategy(op, target)
