@@ -15,7 +15,7 @@ from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
 from hilo.ops.checks import in_range, promotable, same_shape, scalars, takes, tensors, unique
 from hilo.ops.control import one_or_results, one_or_tuple
-from hilo.ops.elementwise_arith import add, maximum
+from hilo.ops.elementwise_arith import add, maximum, minimum
 from hilo.ops.numeric import narrow
 from hilo.ops.regions import apply, sole_op, widened
 from hilo.ops.shape import broadcast_in_dim
@@ -120,7 +120,7 @@ class reduce:
             (TensorType(f32, (3,)), TensorType(f32), TensorType(f32)),
             {  # the last operand is captured
                 "dimensions": (0,),
-                "body": region(scalars((f32, f32, f32)), lambda a, b, c: add(a, maximum(b, c))),
+                "body": region(scalars((f32, f32, f32)), lambda a, b, c: minimum(maximum(a, b), c)),
             },
         ),
     ]
