@@ -20,6 +20,7 @@ from hilo.ops import (  # noqa: F401
     gather,
     random,
     reduce,
+    reduce_window,
     scatter,
     shape,
     slicing,

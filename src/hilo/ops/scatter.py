@@ -197,7 +197,7 @@ class scatter:
         flat, inside = np.transpose(flat, back).reshape(-1), np.transpose(inside, back).reshape(-1)
         chosen = [np.transpose(u, back).reshape(-1)[inside] for u in updates]
         out = [x.astype(t).reshape(-1) for x, t in zip(arrays[:n], dtypes, strict=True)]
-        _combine(out, flat[inside], chosen, update_computation, arrays[2 * n + 1 :])
+        combine_at(out, flat[inside], chosen, update_computation, arrays[2 * n + 1 :])
         return one_or_tuple([x.reshape(shape) for x in out])
 
     @staticmethod
@@ -330,7 +330,7 @@ def _check_updates(
         require(ok, "C4", "axis {d} of the updates {u} is larger than {n}", d=d, u=u, n=bound)
 
 
-def _combine(
+def combine_at(
     out: list[np.ndarray], flat: np.ndarray, updates: list[np.ndarray], body: Function, captured: Sequence[np.ndarray]
 ) -> None:
     """Apply updates to `out` at positions `flat`, in order: the k-th updates of all positions together, k = 0, 1 ..."""

@@ -1,0 +1,145 @@
+"""Running reductions along one axis: cumsum, cummax and the like. Imports ops, loop, kernels.
+
+Each element is read once. Where other axes lie inside of the scanned one, its vectors go along them; a scan along the
+innermost axis combines within a vector in log2(lanes) steps if its body may combine in any order, else one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Final
+
+from hilo.ir.op import Op
+from hilo.ir.types import TensorType
+from hilo.kernels import elementwise
+from hilo.kernels.combine import Combiner, Elems, map_parts, pack, splat, unpack
+from hilo.kernels.loops import Vector, vector_loop
+from hilo.kernels.lowered import Lowered, Phase
+from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
+from hilo.loop import index
+from hilo.loop.builder import Builder, Node
+from hilo.loop.index import Index
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+Visit = Callable[[list[Index], Node | None, tuple[Node, ...]], tuple[Node, ...]]
+UNROLL: Final = 8  # vectors that go along the scanned axis side by side
+
+
+def lower(op: Op, out: list[TensorType], axis: int, direction: int, target: Target) -> Lowered:
+    """The kernel of a `reduce_window` that is a running reduction along `axis`, from the end if `direction` is -1."""
+    return Lowered([_Scan(op, out, axis, direction, target).phase()])
+
+
+class _Scan:
+    """Writes the function of a running reduction."""
+
+    def __init__(self, op: Op, out: list[TensorType], axis: int, direction: int, target: Target) -> None:
+        body = op.attrs["body"]
+        n, count, shape = len(body.results), len(op.operands), op.operands[0].shape
+        self.target, self.forward = target, direction > 0
+        self.combiner = Combiner(body, count - 2 * n)
+        self.outer, self.n, self.inner = prod(shape[:axis]), shape[axis], prod(shape[axis + 1 :])
+        self.shape = (self.outer, self.n, self.inner)
+        self.func = elementwise.new_func("scan")
+        b = self.b = Builder(self.func)
+        bufs = self.func.params[0]
+        operands = [Buffer(pointer(b, bufs, i), x.tensor, constant=True) for i, x in enumerate(op.operands)]
+        self.inputs = [Buffer(x.ptr, x.type.with_shape(self.shape), constant=True) for x in operands[:n]]
+        self.inits = self.combiner.prepare(b, [x.load(b, (), 1) for x in operands[n : 2 * n]])
+        self.captured: Elems = tuple(x.load(b, (), 1) for x in operands[2 * n :])
+        self.results = [Buffer(pointer(b, bufs, count + i), t.with_shape(self.shape), RESULT_ALIGN)
+                        for i, t in enumerate(out)]  # fmt: skip
+
+    def phase(self) -> Phase:
+        b = self.b
+        lanes = max(1, min(self.target.lanes(d) for d in self.combiner.dtypes))
+        if self.inner == 1 and self.combiner.free and self.n >= lanes:
+            units, unit, cost = self.outer, lambda u: self._row(u, lanes), self.n * 0.3
+        else:
+            while lanes > 1 and self.inner <= lanes // 2:
+                lanes //= 2
+            unroll = UNROLL
+            while unroll > 1 and self.inner < lanes * unroll:
+                unroll //= 2
+            block = lanes * unroll
+            blocks = -(-self.inner // block)
+            units, cost = self.outer * blocks, self.n * max(1.0, block / lanes)
+
+            def unit(u: Index) -> None:
+                o, k = index.delinear(u, (self.outer, blocks))
+                self._columns(o, k, block, lanes, unroll)
+
+        begin, end = self.func.params[1:]
+        b.for_(begin, end, 1, lambda u: unit(index.loop_var(u, 0, units)))
+        b.ret()
+        return Phase(self.func, units, cost)
+
+    def _columns(self, o: Index, k: Index, block: int, lanes: int, unroll: int) -> None:
+        """A block of the innermost axis: vectors along it, walked side by side along the scanned axis."""
+        b, c = self.b, self.combiner
+        lo = index.node(b, k * block)
+        hi = b.smin(b.add(lo, block), self.inner)
+
+        def turn(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
+            def step(iv: Node, *carried: Node) -> tuple[Node, ...]:
+                i = self._at(index.loop_var(iv, 0, self.n))
+                old = unpack(carried, c.dtypes * len(vectors))
+                new: list[Node] = []
+                for j, v in enumerate(vectors):
+                    state = tuple(old[j * len(c.dtypes) : (j + 1) * len(c.dtypes)])
+                    at = (o, i, v.at)
+                    x = c.prepare(b, [splat(b, y.load(b, at, v.lanes, v.mask), v.lanes) for y in self.inputs])
+                    state = tuple(splat(b, e, v.lanes) for e in self._combine(state, x))
+                    self._store(at, state, v)
+                    new += pack(state)
+                return tuple(new)
+
+            start = pack(splat(b, e, v.lanes) for v in vectors for e in self.inits)
+            b.for_(0, self.n, 1, step, start)
+            return ()
+
+        vector_loop(b, lo, hi, self.inner, turn, lanes=lanes, unroll=unroll, masks=self.target.has_masks)
+
+    def _row(self, o: Index, lanes: int) -> None:
+        """A row of the innermost axis: what came before is combined with the running values of one vector."""
+        b, c = self.b, self.combiner
+
+        def turn(vectors: list[Vector], carried: tuple[Node, ...]) -> tuple[Node, ...]:
+            for v in vectors:
+                at = (o, self._at(v.at), index.ZERO)
+                x = c.prepare(b, [splat(b, y.load(b, at, v.lanes, v.mask), v.lanes) for y in self.inputs])
+                if v.mask is not None:
+                    none = pack(c.identity(b, v.lanes))
+                    x = tuple(unpack(tuple(map(b.select, [v.mask] * len(none), pack(x), none)), c.dtypes))
+                for distance in (1 << k for k in range(v.lanes.bit_length() - 1)):
+                    x = self._combine(self._shifted(x, distance), x)
+                before = tuple(splat(b, e, v.lanes) for e in unpack(carried, c.dtypes))
+                state = self._combine(before, x)
+                self._store(at, state, v)
+                carried = pack(map_parts(e, lambda p, v=v: b.lane(p, v.lanes - 1)) for e in state)
+            return carried
+
+        vector_loop(b, 0, self.n, self.n, turn, lanes=lanes, masks=self.target.has_masks, init=pack(self.inits))
+
+    def _shifted(self, x: Elems, distance: int) -> Elems:
+        """Each lane gets what stands `distance` lanes before it, the first ones what changes nothing."""
+        n = x[0].lanes
+        none = self.combiner.identity(self.b, n)
+        order = [lane if lane < distance else n + lane - distance for lane in range(n)]
+        pairs = zip(pack(none), pack(x), strict=True)
+        return tuple(unpack([self.b.shuffle(p, q, order) for p, q in pairs], self.combiner.dtypes))
+
+    def _at(self, i: Index) -> Index:
+        return i if self.forward else self.n - 1 - i
+
+    def _combine(self, state: Elems, x: Elems) -> Elems:
+        c = self.combiner
+        return c(self.b, state, x, self.captured) if self.forward else c(self.b, x, state, self.captured)
+
+    def _store(self, at: tuple[Index, ...], state: Elems, v: Vector) -> None:
+        position = index.linear(at, self.shape)
+        for r, e in zip(self.results, self.combiner.finish(self.b, state), strict=True):
+            r.store(self.b, position, e, v.lanes, v.mask)
