@@ -161,7 +161,7 @@ def groups_unit(
                 b.store(b.gep(line, index.node(b, at * 4)), word, mask=v.mask)
             return ()
 
-        vector_loop(b, 0, columns, columns, turn, lanes=target.vector_bytes // 4, masks=target.has_masks)
+        vector_loop(b, 0, columns, columns, turn, lanes=target.lanes("i32"), masks=target.has_masks)
 
     return unit
 
@@ -200,6 +200,6 @@ def compensation_unit(
                 b.store(b.gep(dst, b.add(b.mul(bt, columns * 4), at)), b.sub(b.const(0, t), total), mask=v.mask)
             return ()
 
-        vector_loop(b, lo, hi, columns, turn, lanes=target.vector_bytes // 4, masks=target.has_masks)
+        vector_loop(b, lo, hi, columns, turn, lanes=target.lanes("i32"), masks=target.has_masks)
 
     return unit

@@ -42,7 +42,7 @@ class Copier:
     def __init__(self, b: Builder, unit: int, target: Target, *, streaming: bool = False) -> None:
         self.b = b
         self.size, self.scalar = next((n, t) for n, t in _WORDS if unit % n == 0)
-        self.lanes = target.vector_bytes // self.size
+        self.lanes = max(1, target.vector_bytes // self.size)
         self.masks = target.has_masks
         self.streaming = streaming
 

@@ -48,7 +48,7 @@ def lower(op: Op, target: Target) -> Lowered:
     """The kernel of a `transpose`."""
     t = op.operands[0].tensor
     shape, permutation = merge_axes(t.shape, op.attrs["permutation"])
-    width = target.vector_bytes // t.dtype.itemsize
+    width = max(1, target.vector_bytes // t.dtype.itemsize)
     if t.size == 0:
         return Lowered([])
     plain = not permutation or permutation[-1] == len(shape) - 1 or t.dtype.itemsize not in _BITS
@@ -78,7 +78,7 @@ class _Tiles:
         self.outer = [x for x in axes if x is not self.a and x is not self.c]
         self.itemsize = itemsize
         self.bits = _BITS[itemsize]
-        self.lanes = target.vector_bytes // itemsize
+        self.lanes = max(1, target.vector_bytes // itemsize)
         self.rows = min(ROWS, self.lanes, 1 << (self.c.size - 1).bit_length())
         self.block = max(BLOCK_BYTES // itemsize, self.lanes)
         self.streaming = prod(shape) * itemsize >= target.l3 // 2
