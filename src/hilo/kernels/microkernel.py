@@ -97,15 +97,7 @@ def tile(t: Tile) -> Func:
     def mask_of(j: int) -> Node | None:
         return mask if j == vectors - 1 else None
 
-    def loaded() -> list[Node]:
-        out = []
-        for i in range(rows):
-            row = b.gep(init, b.mul(init_row, i))
-            out += [b.load(b.gep(row, j * step), v, mask=mask_of(j)) for j in range(vectors)]
-        return out
-
-    zero = b.const(0, v)
-    start = b.if_(b.cmp("sge", init_row, 0), loaded, lambda: [zero] * (rows * vectors))
+    start = [b.const(0, v)] * (rows * vectors)
     multiples = _multiples(b, a_row, min(rows, _GROUP))
     bases = [b.gep(a, b.mul(a_row, g)) for g in range(0, rows, _GROUP)]
     combine = COMBINE[t.combine]
@@ -123,10 +115,19 @@ def tile(t: Tile) -> Func:
 
     end = b.for_(0, k, 1, body, (bp, ahead, *bases, *start))
     acc = end[2 + len(bases) :]
-    for i in range(rows):
-        row = b.gep(c, b.mul(c_row, i))
-        for j in range(vectors):
-            b.store(b.gep(row, j * step), acc[i * vectors + j], mask=mask_of(j))
+
+    def store(plus_init: bool) -> None:
+        for i in range(rows):
+            row, more = b.gep(c, b.mul(c_row, i)), b.gep(init, b.mul(init_row, i))
+            for j in range(vectors):
+                x = acc[i * vectors + j]
+                if plus_init:
+                    x = b.binary(total, b.load(b.gep(more, j * step), v, mask=mask_of(j)), x)
+                b.store(b.gep(row, j * step), x, mask=mask_of(j))
+
+    # A block of k is summed from zero and then added: errors grow with the number of blocks, not of terms.
+    total = "or" if t.combine == "or" else "fadd" if v.is_float else "add"
+    b.if_(b.cmp("sge", init_row, 0), lambda: store(True), lambda: store(False))
     b.ret()
     return f
 
