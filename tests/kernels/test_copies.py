@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernel_runs import TARGETS, Kernel, aligned, check, compare, random_array, s
+from kernel_runs import TARGETS, Kernel, aligned, broadcast, check, compare, fused, random_array, s
 
 from hilo.backend.target import Target
 from hilo.ir.dtypes import DType, bf16, c64, c128, f16, f32, f64, i1, i16, i32, u8, u32, u64
@@ -26,6 +26,24 @@ def test_transpose(dtype: DType, target: str) -> None:
         ((2, 3, 4), (0, 1, 2)), ((0, 3), (1, 0)), ((17, 2, 33), (1, 2, 0)), ((520, 19), (1, 0)),
     ]:  # fmt: skip
         check(s("transpose")(parameter(0, TensorType(dtype, shape)), permutation=permutation), target, tolerance=0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [f32, bf16, u8, i32, f64, i1, f16], ids=str)
+def test_transpose_in_a_fusion(dtype: DType, target: str) -> None:
+    for shape, permutation in [((130, 300), (1, 0)), ((2, 40, 3, 70), (0, 3, 2, 1)), ((17, 5, 133), (2, 1, 0))]:
+        out = tuple(shape[p] for p in permutation)
+
+        def build(
+            x: Op, y: Op, z: Op, out: tuple[int, ...] = out, permutation: tuple[int, ...] = permutation
+        ) -> tuple[Op, Op]:
+            turned = s("transpose")(x, permutation=permutation)
+            less = s("compare")(turned, y, comparison_direction="LT")
+            r = s("select")(less, turned, broadcast(z, out, [0]))
+            return r, s("compare")(r, y, comparison_direction="NE")
+
+        types = [TensorType(dtype, shape), TensorType(dtype, out), TensorType(dtype, out[:1])]
+        check(fused(types, build), target, tolerance=0)
 
 
 def test_axes_are_merged() -> None:

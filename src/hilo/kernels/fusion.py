@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
 from hilo.ir.op import Op
-from hilo.kernels import elementwise, rows
+from hilo.kernels import elementwise, rows, transpose
 from hilo.kernels.lowered import Lowered
 from hilo.ops.fusion import composes, wrap
 
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 def lower(op: Op, target: Target) -> Lowered:
     """The kernel of a `hilo.fusion`."""
     body = op.attrs["body"]
-    strategy = rows.lower if op.attrs["kind"] == "rows" else elementwise.lower
-    return strategy(body, range(len(op.operands)), len(op.operands), target)
+    n = len(op.operands)
+    if op.attrs["kind"] == "rows":
+        return rows.lower(body, range(n), n, target)
+    tiled = transpose.lower_fused(body, n, target)
+    return tiled if tiled is not None else elementwise.lower(body, range(n), n, target)
 
 
 def lower_bare(op: Op, target: Target) -> Lowered:

@@ -11,15 +11,18 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.kernels import elementwise
+from hilo.kernels.loops import Vector
 from hilo.kernels.lowered import Lowered, Phase
-from hilo.kernels.memory import RESULT_ALIGN, pointer
-from hilo.loop import index
+from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
+from hilo.loop import arith, index
+from hilo.loop.arith.memory import memory_type
 from hilo.loop.builder import Builder, Node
-from hilo.loop.index import Index
+from hilo.loop.index import Index, lane_numbers
 from hilo.loop.nodes import VType
-from hilo.ops.fusion import wrap
+from hilo.ops.fusion import Elements, Source, turns, wrap
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -57,6 +60,60 @@ def lower(op: Op, target: Target) -> Lowered:
     return _Tiles(shape, permutation, t.dtype.itemsize, target).lower()
 
 
+def lower_fused(body: Function, count: int, target: Target) -> Lowered | None:
+    """The kernel of a "loop" fusion around one large transposition of an operand; None if tiles do not suit it.
+
+    `count`: the number of operands, which are the body's parameters.
+    """
+    turned = [o for o in body.ops if turns(o)]
+    if len(turned) != 1 or turned[0].operands[0] not in body.params or turned[0].dtype.is_complex:
+        return None
+    (o,) = turned
+    t = o.operands[0].tensor
+    shape, permutation = merge_axes(t.shape, o.attrs["permutation"])
+    width = max(1, target.vector_bytes // t.dtype.itemsize)
+    if any(r.shape != o.shape for r in body.results) or shape[permutation[-1]] < width or shape[-1] < 4:
+        return None
+    return _Tiles(shape, permutation, t.dtype.itemsize, target, _Epilogue(body, o, count, target)).lower()
+
+
+class _Epilogue:
+    """What a fusion does with a turned vector before it is stored."""
+
+    def __init__(self, body: Function, turned: Op, count: int, target: Target) -> None:
+        self.body, self.turned, self.count, self.target = body, turned, count, target
+        self.source = body.params.index(turned.operands[0])
+        self.streaming = any(elementwise.streams(r.tensor, target) for r in body.results)
+
+    def open(self, b: Builder, bufs: Node) -> None:
+        """Get the pointers."""
+        self.operands = {
+            p: Buffer(pointer(b, bufs, i), p.tensor, constant=True) for i, p in enumerate(self.body.params)
+        }
+        self.results = []
+        for i, r in enumerate(self.body.results):
+            past = elementwise.streams(r.tensor, self.target)
+            self.results.append(Buffer(pointer(b, bufs, self.count + i), r.tensor, RESULT_ALIGN, streaming=past))
+
+    def store(self, b: Builder, value: Node, position: Index, mask: Node | None, count: int) -> None:
+        """Store what becomes of `value`, the transposition's elements from row-major `position` on; `count` lanes count."""
+        t = self.turned.tensor
+        lanes = value.type.lanes
+        scalar = memory_type(t.dtype).scalar
+        if scalar != "i1":
+            value = b.bitcast(value, scalar)
+        element = arith.from_memory(b, t.dtype, (value,))
+        place = position + lane_numbers(lanes, count)
+        here = tuple(index.delinear(place, t.shape))
+        vector = Vector(place, lanes, mask)
+        sources: dict[Op, Source] = {p: elementwise.reading(b, x, vector) for p, x in self.operands.items()}
+        sources[self.turned] = lambda at: element
+        elements = Elements(b, sources)
+        made = [elements(r, here) for r in self.body.results]
+        for x, e in zip(self.results, made, strict=True):
+            x.store(b, place, e, lanes, mask)
+
+
 @dataclass
 class _Axis:
     """An axis with its strides, in elements."""
@@ -69,7 +126,15 @@ class _Axis:
 class _Tiles:
     """`c` is the operand's innermost axis (contiguous loads), `a` the result's (contiguous stores)."""
 
-    def __init__(self, shape: Sequence[int], permutation: Sequence[int], itemsize: int, target: Target) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        permutation: Sequence[int],
+        itemsize: int,
+        target: Target,
+        epilogue: _Epilogue | None = None,
+    ) -> None:
+        self.epilogue = epilogue
         out = [shape[p] for p in permutation]
         source = [prod(shape[d + 1 :]) for d in range(len(shape))]
         axes = [_Axis(shape[p], source[p], prod(out[d + 1 :])) for d, p in enumerate(permutation)]
@@ -88,7 +153,12 @@ class _Tiles:
     def lower(self) -> Lowered:
         b = self.b
         bufs, begin, end = self.func.params
-        self.source, self.result = pointer(b, bufs, 0), pointer(b, bufs, 1)
+        if self.epilogue is None:
+            self.source, self.result = pointer(b, bufs, 0), pointer(b, bufs, 1)
+        else:
+            self.epilogue.open(b, bufs)
+            self.source = self.result = pointer(b, bufs, self.epilogue.source)
+            self.streaming = self.epilogue.streaming
         sizes = [*(x.size for x in self.outer), -(-self.c.size // self.block), -(-self.a.size // self.block)]
         units = prod(sizes)
 
@@ -117,22 +187,26 @@ class _Tiles:
         c_lo, c_whole, c_end = bounds(cb, self.c.size, self.rows)
 
         def row_of_tiles(a: Index, wide: int) -> None:
-            def tiles(lo: Node, hi: Node, high: int) -> None:
+            def tiles(lo: Node, hi: Node, first: int, end: int, high: int) -> None:
                 def tile(iv: Node) -> None:
-                    self._tile(outer, a, index.loop_var(iv, 0, self.c.size, self.rows), wide, high)
+                    self._tile(outer, a, index.loop_var(iv, first, end, self.rows), wide, high)
 
                 b.for_(lo, hi, self.rows, tile)
 
-            tiles(c_lo, c_whole, self.rows)
-            if rest := self.c.size % self.rows:
-                tiles(c_whole, c_end, rest)
+            whole = self.c.size // self.rows * self.rows
+            if whole:
+                tiles(c_lo, c_whole, 0, whole, self.rows)
+            if rest := self.c.size - whole:
+                tiles(c_whole, c_end, whole, self.c.size, rest)
 
-        def rows_of_tiles(lo: Node, hi: Node, wide: int) -> None:
-            b.for_(lo, hi, self.lanes, lambda iv: row_of_tiles(index.loop_var(iv, 0, self.a.size, self.lanes), wide))
+        def rows_of_tiles(lo: Node, hi: Node, first: int, end: int, wide: int) -> None:
+            b.for_(lo, hi, self.lanes, lambda iv: row_of_tiles(index.loop_var(iv, first, end, self.lanes), wide))
 
-        rows_of_tiles(a_lo, a_whole, self.lanes)
-        if rest := self.a.size % self.lanes:
-            rows_of_tiles(a_whole, a_end, rest)
+        whole = self.a.size // self.lanes * self.lanes
+        if whole:
+            rows_of_tiles(a_lo, a_whole, 0, whole, self.lanes)
+        if rest := self.a.size - whole:
+            rows_of_tiles(a_whole, a_end, whole, self.a.size, rest)
 
     def _tile(self, outer: list[Index], a: Index, c: Index, wide: int, high: int) -> None:
         """Turn `wide` runs of `high` elements into `high` runs of `wide` elements."""
@@ -160,6 +234,9 @@ class _Tiles:
         past = self.streaming and mask is None and align >= min(t.lanes * self.itemsize, RESULT_ALIGN)
         for k in range(high):
             value = joined(b, [block[k] for block in blocks])
+            if self.epilogue is not None:
+                self.epilogue.store(b, value, to + k * self.c.result, mask, wide)
+                continue
             b.store(b.gep(base, k * step), value, mask=mask, align=align, nontemporal=past)
 
     def _first(self, count: int, lanes: int) -> Node | None:

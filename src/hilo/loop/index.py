@@ -271,12 +271,17 @@ def vector_var(node: Node, lanes: int, lo: int, hi: int, multiple: int = 1, top:
         return loop_var(node, lo, hi, multiple)
     if node.const is not None:
         last = lanes - 1 if top is None else min(lanes, top - node.const) - 1
-        return Index(node.const, {Atom(0, last, lanes=lanes): 1})
+        return lane_numbers(lanes, last + 1) + node.const
     base = Atom(lo, max(lo, (hi - 1) // multiple * multiple), node=node, multiple=multiple)
     last = base.hi + lanes - 1
     top = last if top is None else min(last, top - 1)
     lane = Atom(0, lanes - 1, lanes=lanes, base=base, top=top)
     return Index(0, {base: 1, lane: 1})
+
+
+def lane_numbers(lanes: int, count: int | None = None) -> Index:
+    """0, 1 ... in the lanes of a vector, of which the first `count` matter."""
+    return Index(0, {Atom(0, (count or lanes) - 1, lanes=lanes): 1}) if lanes > 1 else ZERO
 
 
 def from_node(b: Builder, node: Node, lo: int, hi: int) -> Index:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hilo.loop.builder import Builder
 from hilo.loop.element import Elem, held_type
 from hilo.loop.index import Index
 
+SMALL_TURN: Final = 4096  # elements below which moving data in any order costs nothing
 Indices = tuple[Index, ...]
 Source = Callable[[Indices], Elem]
 
@@ -65,6 +66,15 @@ def wrap(o: Op) -> Function:
     results = inner.results()
     gets = results if isinstance(o.type, Results) else ()
     return Function(o.kind.name, params.values(), [*params.values(), inner, *gets], results, loc=o.loc)
+
+
+def turns(o: Op) -> bool:
+    """Whether `o` is a large transposition that moves the innermost axis: done in tiles, not by gathers."""
+    if o.kind.full_name != "stablehlo.transpose" or o.tensor.size <= SMALL_TURN:
+        return False
+    shape = o.operands[0].shape
+    last = max(d for d, n in enumerate(shape) if n != 1)
+    return next(p for p in reversed(o.attrs["permutation"]) if shape[p] != 1) != last
 
 
 class Operand:

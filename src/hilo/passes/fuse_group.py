@@ -12,7 +12,7 @@ from typing import Final
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import GET, Op
 from hilo.ir.types import Results, TensorType
-from hilo.ops.fusion import fusion
+from hilo.ops.fusion import SMALL_TURN, fusion, turns
 from hilo.ops.rows import NotRows, analyse, inputs, outline
 from hilo.ops.weight import EXPENSIVE, weight
 
@@ -21,7 +21,7 @@ WORK: Final = 800.0  # and their work: bounds the code of a kernel
 OPERANDS: Final = 48
 PLACES: Final = 8  # different indices at which one value may be computed in a fusion
 CHEAP: Final = 4.0  # work of an element that may be done again in another fusion
-SMALL: Final = 4096  # elements below which moving data in any order costs nothing
+SMALL: Final = SMALL_TURN
 ROW_BYTES: Final = 1 << 19  # what a row (or a block of rows side by side) may take in a cache
 FEW_ROWS: Final = 16
 _MOVES: Final = frozenset(("transpose", "gather", "concatenate", "dynamic_update_slice", "pad", "reverse"))
@@ -75,6 +75,7 @@ class Group:
         self.count = int(weight(o) > 0)
         self.rows: tuple[tuple[int, bool], ...] | None = None
         self.shape: tuple[int, ...] = ()
+        self.turned: Op | None = None  # the one large transposition that its loops may do in tiles
         if open_:
             self.shape = o.shape
             if is_rows(o):
@@ -99,9 +100,13 @@ class Group:
             return False
         if is_rows(o) or o.kind is GET:
             return self._accepts_reduction(o)
-        if turns(o):
-            return False
+        if self.turned is not None and self.turned in users:
+            return False  # tiles are turned as they are loaded
         places = self._places(o, users)
+        if turns(o):
+            if places != {()} or self.turned is not None or self.rows is not None or o.dtype.is_complex:
+                return False
+            self.turned = o
         if not places or len(places) > PLACES or (len(places) > 1 and len(places) * self.costs.work[o] > EXPENSIVE):
             return False
         if any(u in self.ops and not self._reads_well(u, o) for u in users):
@@ -161,6 +166,8 @@ class Group:
         return o.tensor.size <= 1 or u.shape[-1] != o.shape[-1]  # values of a row, computed once outside of its loop
 
     def _accepts_reduction(self, o: Op) -> bool:
+        if self.turned is not None:
+            return False
         r = o.operands[0] if o.kind is GET else o
         shape, dims = inputs(r)[0].shape, tuple(sorted(r.attrs["dimensions"]))
         if o.kind is GET and r not in self.ops:
@@ -176,15 +183,6 @@ class Group:
         except NotRows:
             return False
         return (found.passes == 1 and not any(found.full)) or _suits(o, shape, dims)
-
-
-def turns(o: Op) -> bool:
-    """Whether `o` is a transposition of some size that moves the innermost axis: better done in tiles of its own."""
-    if o.name != "transpose" or o.tensor.size <= SMALL:
-        return False
-    shape = o.operands[0].shape
-    last = max(d for d, n in enumerate(shape) if n != 1)
-    return next(p for p in reversed(o.attrs["permutation"]) if shape[p] != 1) != last
 
 
 def _share(x: Op, o: Op) -> float:
