@@ -64,6 +64,7 @@ class _Fuser:
         for o in reversed(self.f.ops):
             if o.kind is not PARAMETER:
                 self._place(o)
+        self._part_gets()
         return build(self.f, [self.groups[o] for o in self.f.ops if o in self.groups], self.home)
 
     def _place(self, o: Op) -> None:
@@ -98,6 +99,21 @@ class _Fuser:
         group = Group(o, self.costs, open_=_starts(o))
         self.groups[o] = [group]
         self.home[o] = group
+
+    def _part_gets(self) -> None:
+        """A `get` joined its users' group before the reduction that it belongs to was placed: where that one did not
+        follow, the `get` is a value from outside."""
+        for o in self.f.ops:
+            if o.kind is not GET:
+                continue
+            stay = [g for g in self.groups[o] if o.operands[0] in g.ops or o in g.results]
+            for g in self.groups[o]:
+                if g not in stay:
+                    del g.ops[o]
+            if o not in self.home:
+                self.home[o] = Group(o, self.costs, open_=False)
+                stay.append(self.home[o])
+            self.groups[o] = stay
 
     def _join(self, o: Op, g: Group) -> None:
         g.add(o)
