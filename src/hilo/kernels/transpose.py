@@ -96,7 +96,7 @@ class _Epilogue:
             self.results.append(Buffer(pointer(b, bufs, self.count + i), r.tensor, RESULT_ALIGN, streaming=past))
 
     def store(self, b: Builder, value: Node, position: Index, mask: Node | None, count: int) -> None:
-        """Store what becomes of `value`, the transposition's elements from row-major `position` on; `count` lanes count."""
+        """Store what becomes of `value`: the transposition's elements from `position` on, of which `count` matter."""
         t = self.turned.tensor
         lanes = value.type.lanes
         scalar = memory_type(t.dtype).scalar
