@@ -1,4 +1,5 @@
-"""From a planned program to loaded code: names, grouping into LLVM modules, the cache of objects. Imports plan, backend, runtime.
+"""From a planned program to loaded code: names, grouping into LLVM modules, the cache of objects. Imports plan, backend,
+runtime.
 
 Kernels are named by their order, so that the same program gives the same text; code is made for a few kernels at a time
 (an LLVM module costs a millisecond whatever is in it), each group cached by its text. What several programs share (the
@@ -40,19 +41,36 @@ class Code:
         return [llvm.emit(g, self.target) for g in self.groups]
 
     def text(self, form: str) -> str:
-        """ "llvm", "asm", "c" or "kernels" (a table)."""
+        """ "llvm", "asm", "kernels" (a table), or "c", if the target has no vectors."""
         if form == "kernels":
             return kernel_table(self.program)
         if form == "c":
             from hilo.backend import c
 
-            return c.emit([f for g in self.groups for f in g])
+            return c_note(self.program) + c.emit([f for g in self.groups for f in g])
         texts = self.llvm_texts()
         if form == "asm":
             from hilo.backend import cpu
 
             texts = [cpu.assembly(t, self.target) for t in texts]
         return "\n".join(texts)
+
+
+def c_note(program: Program) -> str:
+    """A comment that says how to call a program in C."""
+    args, results = (", ".join(f"{b.type}" for b in bs) or "none" for bs in (program.arguments, program.results))
+    constants = ", ".join(f"{c.dtype.name}{list(c.shape)}" for c in program.constants) or "none"
+    return f"""/* {program.name}: int32_t entry(ctx, args, results, arena), 0 is success.
+   Build with -ffp-contract=off, link with -lm.
+   ctx:     struct {{ void (*parallel_for)(void *ctx, void (*fn)(void **bufs, int64_t begin, int64_t end),
+                                          void **bufs, int64_t units, int64_t chunk);
+                     void **constants; int32_t (*host_call)(void *ctx, int64_t index, void **bufs); int64_t threads; }}
+            parallel_for runs fn over [0, units), `chunk` units at a time, in any order
+   args:    pointers to {args}
+   results: pointers to {results}
+   arena:   {program.arena_size} bytes, 64-byte aligned
+   constants: {constants} */
+"""
 
 
 def group(program: Program) -> list[list[Func]]:

@@ -1,4 +1,4 @@
-"""The phases of a compilation, as one flat list. Imports everything below it: formats, passes, kernels, plan, backend, runtime.
+"""The phases of a compilation, as one flat list. Imports everything below it.
 
 Module ── legalize, inline, simplify, fuse, schedule ──> Function      (the tensor IR; PASSES)
        ── plan (kernels, buffers) ──> Program ── codegen ──> objects ── load ──> Executable
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Pass = Callable[[Function], Function]
 PASSES = ("inline", "legalize", "simplify", "fuse", "schedule")  # what `hilo opt --passes` may name
 GIL_COST = 20_000.0  # estimated ns of a call from which other Python threads may run during it
+REQUIRED = ("inline", "legalize", "schedule")  # what native code cannot do without: `stop` and `skip` do not touch it
 PHASES = ("input", *PASSES, "plan", "codegen")  # what `hilo compile --to` may name
 
 
@@ -47,23 +48,28 @@ def passes(options: Options) -> list[tuple[str, Pass]]:
 
 def optimize(module: Module, entry: str, options: Options, trace: Trace | None = None,
              constants: Mapping[int, Any] | None = None) -> Function:  # fmt: skip
-    """The entry function, inlined, simplified, fused and scheduled."""
+    """The entry function, inlined, simplified, fused and scheduled.
+
+    After the pass that `options.stop` names, only what native code needs still runs (`REQUIRED`): the program stays
+    right, so that the pass that makes it wrong can be found.
+    """
     from hilo.passes.inline import inline
 
     trace = Trace(options) if trace is None else trace
     trace.start(module)
     if entry not in module.functions:
         raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions) or 'none'}")
-    f: Any = trace.step("inline", lambda m: inline(m, entry), module)
-    if isinstance(f, Module):  # stopped or skipped
-        f = module[entry]
+    f: Any = trace.step("inline", lambda m: inline(m, entry), module, required=True)
     if constants:
         f = bind(f, constants)
-    return run_passes(f, passes(options), options, trace)
+    for name, p in passes(options):
+        f = trace.step(name, p, f, required=name in REQUIRED)
+    trace.check_names(PHASES)
+    return f
 
 
 def bind(f: Function, constants: Mapping[int, Any]) -> Function:
-    """`f` with some parameters bound to arrays; the others are numbered anew. Raises `Error` if an array does not fit."""
+    """`f` with some parameters bound to arrays; the others are numbered anew. `Error` if an array does not fit."""
     from hilo.ir.interpret import check_argument
 
     constant = lookup("stablehlo.constant")
@@ -129,9 +135,11 @@ def compile_function(f: Function, *, target: str = "host", threads: int | None =
         return _build(f, Target.named(target), threads or default_threads(), options, Trace(options), [])
 
 
-def _build(f: Function, machine: Target, threads: int, options: Options, trace: Trace, donated: list[int]) -> Executable:
+def _build(f: Function, machine: Target, threads: int, options: Options, trace: Trace,
+           donated: list[int]) -> Executable:  # fmt: skip
     """Plan, generate code, load."""
-    from hilo.codegen import generate
+    from hilo.backend.target import Target
+    from hilo.codegen import Code, generate
     from hilo.plan.report import memory_report
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
@@ -159,7 +167,9 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     def text(phase: str) -> str:
         if phase == "memory":
             return str(memory)
-        if phase in ("llvm", "asm", "c", "kernels"):
+        if phase == "c":  # the C emitter has no vectors: kernels made for one lane
+            return Code(plan(f, Target.named("scalar")), Target.named("scalar")).text("c")
+        if phase in ("llvm", "asm", "kernels"):
             return code.text(phase)
         return program_text(trace.after(phase))
 
@@ -248,6 +258,8 @@ def optimized_text(module: Module, *, entry: str = "main", passes: Iterable[str]
     for n in names:
         if n != "inline" and n not in known:
             raise Error(f"no pass {n!r}; there are inline, {', '.join(known)}")
+    if entry not in module.functions:
+        raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions) or 'none'}")
     trace = Trace(options)
     trace.start(module)
     if "inline" in names:
@@ -256,5 +268,6 @@ def optimized_text(module: Module, *, entry: str = "main", passes: Iterable[str]
     else:
         f = module[entry]
     f = run_passes(f, [(n, known[n]) for n in names if n != "inline"], options, trace)
+    trace.check_names(PHASES)
     trace.finish()
     return program_text(f)

@@ -61,10 +61,16 @@ class Trace:
         """Record the program as it came."""
         self._add(State(name, self._count(name), program, 0.0, True))
 
-    def step(self, name: str, function: Callable[[T], T], program: T) -> T:
-        """Run one pass under the options: `function(program)`; `program` itself if the pass is to be skipped."""
+    def step(self, name: str, function: Callable[[T], T], program: T, *, required: bool = False) -> T:
+        """Run one pass under the options: `function(program)`; `program` itself if the pass is to be skipped.
+
+        A `required` pass runs even after the stop; to skip it is an `Error`.
+        """
         number = self._count(name)
-        if self.stopped or _names(self.options.skip, name, number):
+        skipped = _names(self.options.skip, name, number)
+        if required and skipped:
+            raise Error(f"pass {name} cannot be skipped (HILO_SKIP): what follows needs it")
+        if not required and (self.stopped or skipped):
             return program
         token = _ACTIVE.set(self)
         self._depth += 1
@@ -96,7 +102,7 @@ class Trace:
         for s in self.states:
             if label in (s.label, f"{s.name}#{s.number}"):
                 return s.program
-        raise Error(f"no pass {label!r} ran; there are: {', '.join(s.label for s in self.states) or 'none'}")
+        raise Error(f"no pass {label!r} ran; there are: {', '.join(self.labels()) or 'none'}")
 
     def table(self) -> str:
         """One line per step: milliseconds, ops, rules that fired."""
@@ -109,6 +115,20 @@ class Trace:
             lines.append(f"{'  ' * s.depth + s.label:<24}{s.seconds * 1e3:>10.2f}{ops:>10}  {fired}".rstrip())
         lines.append(f"{'total':<24}{sum(s.seconds for s in self.states if not s.depth) * 1e3:>10.2f}")
         return "\n".join(lines)
+
+    def check_names(self, also: Iterable[str] = ()) -> None:
+        """Raise `Error` if the options name a pass to stop at, skip or print that there is not (nor in `also`)."""
+        known = {*self._runs, *also, "all"}
+        for variable, names in (("HILO_STOP", (self.options.stop,)), ("HILO_SKIP", self.options.skip),
+                                ("HILO_PRINT", self.options.print)):  # fmt: skip
+            for name in names:
+                if name and name.partition("#")[0] not in known:
+                    raise Error(f"{variable}: no pass {name!r}; there are {', '.join(sorted(known - {'all'}))}")
+        if self.options.stop and not self.stopped:
+            raise Error(f"HILO_STOP: pass {self.options.stop} did not run; there were {', '.join(self.labels())}")
+
+    def labels(self) -> list[str]:
+        return [s.label for s in self.states]
 
     def finish(self) -> None:
         """Print the table if `options.time` asks for it."""

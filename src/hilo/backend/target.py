@@ -3,7 +3,7 @@ instruction set. Imports loop and ir.dtypes; llvmlite only when the host is aske
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -47,7 +47,10 @@ class Target:
 
     @staticmethod
     def named(name: str) -> Target:
-        """`x86-avx512-vnni`, `x86-avx512`, `x86-avx2`, `x86-sse2`, or `host`. Raises `Error` for another name."""
+        """`x86-avx512-vnni`, `x86-avx512`, `x86-avx2`, `x86-sse2`, `scalar` (no vectors, for portable C), or `host`.
+
+        Raises `Error` for another name.
+        """
         if name == "host":
             return _host()
         try:
@@ -62,7 +65,7 @@ class Target:
         """
         if isinstance(dtype, DType):
             dtype = held_type(dtype)
-        return self.vector_bytes // (SIZES[dtype] if isinstance(dtype, str) else dtype.size)
+        return max(1, self.vector_bytes // (SIZES[dtype] if isinstance(dtype, str) else dtype.size))
 
     def includes(self, other: Target) -> bool:
         """Whether code made for `other` runs on this machine."""
@@ -106,6 +109,8 @@ NAMED: Final[dict[str, Target]] = {
         _x86("x86-avx512", "x86-64-v4", _WIDE, 4),
         _x86("x86-avx2", "x86-64-v3", "", 3),
         _x86("x86-sse2", "x86-64", "", 1),
+        # One element at a time, for emitters without vectors; on x86-64 LLVM makes code for it, too.
+        replace(_x86("scalar", "x86-64", "", 1), vector_bytes=1),
     )
 }
 

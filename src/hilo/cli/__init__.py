@@ -3,9 +3,11 @@ pipeline. A user's mistake ends in one line on stderr and exit status 2."""
 
 from __future__ import annotations
 
+import errno
 import importlib
 import sys
-from typing import Any
+import warnings
+from typing import Any, NoReturn
 
 import click
 
@@ -17,6 +19,7 @@ COMMANDS = {
     "compile": "Compile a program; show its IR, LLVM IR or assembly at any phase.",
     "opt": "Optimize a program and print it.",
     "translate": "Read a program and write it in another form.",
+    "ops": "List the ops of programs, or show all there is to know of one.",
     "conformance": "Run the conformance corpus on interpreter and native code.",
     "demo": "Train a small model on real data.",
     "bench": "Time a program's calls and its compilation.",
@@ -49,12 +52,34 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                warnings.simplefilter("default", RuntimeWarning)
+                warnings.showwarning = _show_warning
+                return super().invoke(ctx)
         except Error as e:
-            click.echo(f"hilo: {e}", err=True)
-            sys.exit(2)
-        except BrokenPipeError:
-            sys.exit(1)
+            _fail(str(e))
+        except click.UsageError as e:
+            where = e.ctx.command_path if e.ctx is not None else "hilo"
+            _fail(f"{e.format_message()} (see {where} --help)")
+        except click.ClickException as e:
+            _fail(e.format_message())
+        except OSError as e:  # click itself deals with a pipe that nobody reads
+            if e.errno == errno.EPIPE:
+                raise
+            _fail(f"{e.filename or 'input or output'}: {e.strerror or e}")
+        except MemoryError:
+            _fail("there is not enough memory")
+
+
+def _fail(message: str) -> NoReturn:
+    """One line, whatever the message holds, and exit status 2."""
+    click.echo("hilo: " + " ".join(message.splitlines()), err=True)
+    sys.exit(2)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    click.echo(f"hilo: {message}", err=True)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})

@@ -12,21 +12,23 @@ from hilo.cli.common import arguments, entry_option, function, target_option, th
 
 
 @click.command("bench")
-@click.argument("file", type=click.Path(dir_okay=False))
-@click.argument("arrays", nargs=-1, type=click.Path(dir_okay=False))
+@click.argument("file", type=click.Path())
+@click.argument("arrays", nargs=-1, type=click.Path())
 @entry_option
 @target_option
 @threads_option
 @click.option(
     "--random",
     "seed",
-    type=int,
+    type=click.IntRange(0),
     default=0,
     show_default=True,
     metavar="SEED",
     help="Random arrays if no files are named.",
 )
-@click.option("--seconds", type=float, default=2.0, show_default=True, help="How long to measure.")
+@click.option(
+    "--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="How long to measure; at least 5 calls."
+)
 @click.option("--explain", is_flag=True, help="Each kernel: units, estimated cost, buffers.")
 def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, seed: int,
             seconds: float, explain: bool) -> None:  # fmt: skip

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile
 
 import click
 import numpy as np
@@ -49,15 +51,17 @@ def arguments(f: Function, files: Sequence[str], seed: int | None) -> list[np.nd
 def read_arrays(path: str) -> list[np.ndarray]:
     """The array of a .npy file, or the arrays of a .npz file in its order. Raises `Error` if it is neither."""
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return [loaded]
-        with loaded:
-            return [loaded[name] for name in loaded.files]
+        with open(path, "rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return [loaded]
+            with loaded:
+                return [loaded[name] for name in loaded.files]
     except OSError as e:
         raise Error(f"{path}: {e.strerror or e}") from None
-    except ValueError as e:
-        raise Error(f"{path}: no .npy or .npz file: {e}") from None
+    except (ValueError, EOFError, BadZipFile, zlib.error, KeyError) as e:
+        text = "it holds Python objects, or is damaged" if "pickle" in str(e) else str(e) or "it is damaged"
+        raise Error(f"{path}: no .npy or .npz file: {text}") from None
 
 
 def random_array(t: TensorType, rng: np.random.Generator) -> np.ndarray:
@@ -102,10 +106,19 @@ def atomic_write(path: str) -> Iterator[IO[bytes]]:
     try:
         with os.fdopen(handle, "wb") as f:
             yield f
+        os.chmod(name, 0o666 & ~_umask())
         os.replace(name, target)
-    except BaseException:
+    except BaseException as e:
         Path(name).unlink(missing_ok=True)
+        if isinstance(e, OSError):
+            raise Error(f"{path}: {e.strerror or e}") from None
         raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
 
 
 def write_text(text: str, output: str | None) -> None:

@@ -9,7 +9,7 @@ from hilo.cli.common import entry_option, target_option, write_text
 
 
 @click.command("compile")
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=click.Path())
 @entry_option
 @target_option
 @click.option("--to", "phase", metavar="PHASE", help="Stop after this phase and print the IR (--to=list names them).")

@@ -9,7 +9,7 @@ from hilo.cli.common import entry_option, write_text
 
 
 @click.command("opt")
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=click.Path())
 @entry_option
 @click.option("--passes", metavar="A,B,...", help="These phases only, in this order (--passes=list names them).")
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")

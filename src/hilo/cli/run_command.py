@@ -22,19 +22,19 @@ from hilo.cli.common import (
 
 
 @click.command("run")
-@click.argument("file", type=click.Path(dir_okay=False))
-@click.argument("arrays", nargs=-1, type=click.Path(dir_okay=False))
+@click.argument("file", type=click.Path())
+@click.argument("arrays", nargs=-1, type=click.Path())
 @entry_option
 @target_option
 @threads_option
-@click.option("--random", "seed", type=int, metavar="SEED", help="Random arrays instead of files.")
+@click.option("--random", "seed", type=click.IntRange(0), metavar="SEED", help="Random arrays instead of files.")
 @click.option("--interpret", is_flag=True, help="Run the reference interpreter instead of native code.")
 @click.option(
     "--check", is_flag=True, help="Run the interpreter beside the native code; name the first op that differs."
 )
 @click.option("--time", "timed", is_flag=True, help="Time compilation and calls.")
 @click.option(
-    "--save", metavar="FILE.npz", type=click.Path(dir_okay=False), help="Save the results as result0, result1 ..."
+    "--save", metavar="FILE.npz", type=click.Path(), help="Save the results as result0, result1 ..."
 )
 def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, seed: int | None,
             interpret: bool, check: bool, timed: bool, save: str | None) -> None:  # fmt: skip
@@ -76,8 +76,9 @@ def _time(f: Any, args: list[np.ndarray], compile_seconds: float) -> None:
         start = time.perf_counter()
         f(*args)
         times.append(time.perf_counter() - start)
-    click.echo(f"compile {compile_seconds * 1e3:.1f} ms; call {statistics.median(times) * 1e6:.2f} us median of {len(times)} "
-               f"(best {min(times) * 1e6:.2f}, worst {max(times) * 1e6:.2f})")  # fmt: skip
+    median, best, worst = (1e6 * f(times) for f in (statistics.median, min, max))
+    click.echo(f"compile {compile_seconds * 1e3:.1f} ms; call {median:.2f} us median of {len(times)} "
+               f"(best {best:.2f}, worst {worst:.2f})")  # fmt: skip
 
 
 def _check(module: hilo.Module, entry: str, target: str, threads: int | None, args: list[np.ndarray]) -> None:

@@ -9,7 +9,7 @@ from hilo.cli.common import write_text
 
 
 @click.command("translate")
-@click.argument("file", type=click.Path(dir_okay=False))
+@click.argument("file", type=click.Path())
 @click.option("--locations", is_flag=True, help="Print source locations too.")
 @click.option("--elide", type=click.IntRange(0), metavar="N", help="Leave out constants of more than N elements.")
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")

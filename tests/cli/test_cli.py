@@ -1,0 +1,145 @@
+"""The commands doing what they are for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from clitest import ROWS
+
+import hilo as package
+from hilo.cli import COMMANDS
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples(hilo, command: str) -> None:
+    result = hilo(command, "--help")
+    assert result.exit_code == 0
+    assert f"hilo {command}" in result.output.split("Usage:")[1].split("\n", 1)[1]
+
+
+def test_help_lists_all_commands(hilo) -> None:
+    output = hilo("--help").output
+    assert all(f"  {c}" in output for c in COMMANDS)
+    assert package.__version__ in hilo("--version").output
+
+
+def test_run_prints_and_saves(hilo) -> None:
+    x = np.load("x.npy")
+    want = np.exp(x.astype(np.float64)).sum(1)
+    for source in ("x.npy", "x.npz"):
+        for how in ([], ["--interpret"], ["--threads", "1"], ["--target", "x86-sse2"]):
+            result = hilo("run", "rows.mlir", source, "--save", "out.npz", *how)
+            assert result.exit_code == 0
+            assert "result 0: float32[4]" in result.output
+            with np.load("out.npz") as saved:
+                np.testing.assert_allclose(saved["result0"], want, rtol=1e-6)
+    assert Path("out.npz").stat().st_mode & 0o444 == 0o444 & ~_umask()
+
+
+def _umask() -> int:
+    import os
+
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def test_random_arrays_depend_on_the_seed_alone(hilo) -> None:
+    first, again, other = (hilo("run", "rows.mlir", "--random", seed).output for seed in "001")
+    assert first == again != other
+
+
+def test_run_times_and_checks(hilo) -> None:
+    assert "us median" in hilo("run", "rows.mlir", "x.npy", "--time").output
+    result = hilo("run", "rows.mlir", "x.npy", "--check")
+    assert result.exit_code == 0
+    assert "agrees" in result.output
+
+
+def test_compile_shows_every_phase(hilo) -> None:
+    assert "arena" in hilo("compile", "rows.mlir").output or "temporaries" in hilo("compile", "rows.mlir").output
+    phases = hilo("compile", "rows.mlir", "--to", "list").output.split()
+    assert phases[0] == "input"
+    for phase in phases:
+        result = hilo("compile", "rows.mlir", "--to", phase)
+        assert result.exit_code == 0, result.output
+        assert result.output.strip()
+    assert "hilo.fusion" in hilo("compile", "rows.mlir", "--to", "fuse").output
+    assert "define" in hilo("compile", "rows.mlir", "--to", "codegen").output
+
+
+@pytest.mark.parametrize(
+    ("form", "holds"), [("llvm", "define"), ("asm", "\tret"), ("c", "int32_t entry"), ("memory", "arguments")]
+)
+def test_emit(hilo, form: str, holds: str) -> None:
+    result = hilo("compile", "rows.mlir", "--emit", form)
+    assert result.exit_code == 0, result.output
+    assert holds in result.output
+    hilo("compile", "rows.mlir", "--emit", form, "-o", "out")
+    assert Path("out").read_text().rstrip("\n") == result.output.rstrip("\n")
+
+
+def test_what_opt_and_translate_print_is_a_program(hilo) -> None:
+    x = np.load("x.npy")
+    want = package.interpret(package.load("rows.mlir"), x)[0]
+    for command in (["opt"], ["opt", "--passes", "inline,simplify,cse"], ["translate"], ["translate", "--locations"]):
+        result = hilo(command[0], "rows.mlir", *command[1:], "-o", "out.mlir")
+        assert result.exit_code == 0, result.output
+        np.testing.assert_array_equal(package.interpret(package.load("out.mlir"), x)[0], want)
+
+
+def test_bench(hilo) -> None:
+    result = hilo("bench", "rows.mlir", "--seconds", "0", "--explain")
+    assert result.exit_code == 0
+    assert "call, median" in result.output
+    assert "k0_" in result.output
+
+
+def test_ops(hilo) -> None:
+    assert "stablehlo.dot_general" in hilo("ops").output
+    for name in ("dot_general", "stablehlo.dot_general"):
+        assert "C13" in hilo("ops", name).output
+
+
+# ---- looking inside, by variables
+def test_dump_writes_every_state(hilo) -> None:
+    assert hilo("compile", "rows.mlir", HILO_DUMP="states").exit_code == 0
+    names = [p.name.split(".", 1)[1] for p in sorted(Path("states").iterdir())]
+    assert names[:2] == ["input.mlir", "inline.mlir"]
+    assert names[-2:] == ["plan.txt", "codegen.txt"]
+    assert package.load("states/000.input.mlir").functions.keys() == {"main"}
+
+
+def test_print_and_time(hilo) -> None:
+    result = hilo("compile", "rows.mlir", HILO_PRINT="simplify,fuse", HILO_TIME="1")
+    assert result.stderr.count("// ---- after") == 2
+    assert "total" in result.stderr
+    assert hilo("compile", "rows.mlir", HILO_PRINT="all").stderr.count("// ---- after") > 5
+
+
+def test_verify(hilo) -> None:
+    assert hilo("run", "rows.mlir", "x.npy", "--check", HILO_VERIFY="1").exit_code == 0
+
+
+@pytest.mark.parametrize("stop", ["inline", "legalize", "simplify", "cse", "fuse", "schedule"])
+def test_a_program_stopped_anywhere_is_right(hilo, stop: str) -> None:
+    """Only what native code needs runs after the stop, so that a wrong result can be hunted pass by pass."""
+    want = hilo("run", "rows.mlir", "x.npy").output
+    assert hilo("run", "rows.mlir", "x.npy", HILO_STOP=stop).output == want
+    fused = "hilo.fusion" in hilo("compile", "rows.mlir", "--to", "schedule", HILO_STOP=stop).output
+    assert fused == (stop in ("fuse", "schedule"))
+
+
+def test_a_program_without_optional_passes_is_right(hilo) -> None:
+    want = hilo("run", "rows.mlir", "x.npy").output
+    assert hilo("run", "rows.mlir", "x.npy", HILO_SKIP="simplify,fuse").output == want
+    assert "hilo.fusion" not in hilo("compile", "rows.mlir", "--to", "schedule", HILO_SKIP="fuse").output
+
+
+def test_opt_stops_and_prints_the_state(hilo) -> None:
+    Path("twice.mlir").write_text(ROWS.replace("exponential %x", "add %x, %zeros").replace(
+        "%e =", "%zeros = stablehlo.constant dense<-0.0> : tensor<4x8xf32>\n  %e ="))  # fmt: skip
+    assert "dense<-0" in hilo("opt", "twice.mlir", HILO_STOP="inline").output
+    assert "dense<-0" not in hilo("opt", "twice.mlir").output
