@@ -1,5 +1,6 @@
-"""From a planned program to loaded code: names, grouping into LLVM modules, the cache of objects. Imports plan, backend,
-runtime.
+"""From a planned program to loaded code: names, grouping into LLVM modules, the cache of objects.
+
+Imports plan, backend, runtime.
 
 Kernels are named by their order, so that the same program gives the same text; code is made for a few kernels at a time
 (an LLVM module costs a millisecond whatever is in it), each group cached by its text. What several programs share (the

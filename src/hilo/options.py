@@ -59,8 +59,14 @@ class Options:
     )
     dump: str = _option("", "HILO_DUMP", "a directory: every state of the program is written there")
     print: tuple[str, ...] = _option((), "HILO_PRINT", "passes whose results are printed on stderr (names, or `all`)")
-    stop: str = _option("", "HILO_STOP", "after this pass, e.g. `cse`, or `cse#2` for its second run, only what native code needs runs")
-    skip: tuple[str, ...] = _option((), "HILO_SKIP", "passes to leave out, e.g. `fuse` or `simplify#2`; inline, legalize and schedule cannot be")
+    stop: str = _option(
+        "",
+        "HILO_STOP",
+        "after this pass, e.g. `cse`, or `cse#2` for its second run, only what native code needs still runs",
+    )
+    skip: tuple[str, ...] = _option(
+        (), "HILO_SKIP", "passes to leave out, e.g. `fuse` or `simplify#2`; not inline, legalize and schedule"
+    )
     time: bool = _option(False, "HILO_TIME", "1 prints a table of passes and their times on stderr")
 
     def __post_init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The C text of a program, compiled without contraction of multiplications and additions, gives the native code's bits."""
+"""The C text of a program, compiled without contraction of floats, gives the native code's bits."""
 
 from __future__ import annotations
 
