@@ -121,7 +121,8 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
     with gc_paused():
         f = optimize(module, entry, options, trace, constants)
         kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
-        donated = [kept.index(d) for d in check_donate(donate, kept, entry)]
+        asked = [*check_donate(donate, kept, entry), *(i for i in given_away(module[entry]) if i in kept)]
+        donated = list(dict.fromkeys(kept.index(d) for d in asked))
         return _build(f, machine, threads, options, trace, donated)
 
 
@@ -140,6 +141,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     """Plan, generate code, load."""
     from hilo.backend.target import Target
     from hilo.codegen import Code, generate
+    from hilo.plan.donate import donations
     from hilo.plan.report import memory_report
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
@@ -159,7 +161,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         arena_size=program.arena_size,
         constants=program.constants,
         threads=threads,
-        aliases=aliases(program, donated),
+        aliases=donations(program, donated),
         release_gil=cost > GIL_COST,
         keep=code.loaded,
     )
@@ -185,17 +187,18 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     )
 
 
+def given_away(f: Function) -> list[int]:
+    """Arguments that the program itself donates (the attributes that JAX and TensorFlow write)."""
+    names = ("jax.buffer_donor", "tf.aliasing_output")
+    return [i for i, attrs in enumerate(f.arg_attrs) if any(n in attrs for n in names)]
+
+
 def check_donate(donate: Iterable[int], kept: list[int], entry: str) -> list[int]:
     """The donated arguments, each once. Raises `Error` for one that there is not."""
     for d in donate:
         if d not in kept:
             raise Error(f"donate: @{entry} has no argument {d} to give away")
     return list(dict.fromkeys(donate))
-
-
-def aliases(program: Program, donated: list[int]) -> list[tuple[int, int]]:
-    """(result, argument) pairs: results that may be written over donated arguments. None yet: the plan has no proof."""
-    return []
 
 
 def estimated_cost(program: Program) -> float:

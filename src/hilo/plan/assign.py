@@ -13,22 +13,23 @@ from hilo.plan.program import Buffer, Call, Copy, Program, Step, Switch, While
 ALIGN = 64
 
 
-class _Times:
-    """Numbers the steps and notes first and last use of every temporary."""
+class Times:
+    """Numbers the steps and notes first and last use of every temporary, argument and result."""
 
     def __init__(self) -> None:
         self.now = 0
         self.loops: list[int] = []
         self.used_inside: list[list[Buffer]] = []  # per open loop: outer buffers that it uses
         self.calls: list[tuple[int, Call]] = []
+        self.copies: list[tuple[int, Copy]] = []
 
     def touch(self, b: Buffer) -> None:
         for x in b.backing:
             self.touch(x)
-        if b.kind != "temp":
+        if b.kind in ("constant", "pointer"):
             return
         if b.first < 0:
-            b.first, b.home = self.now, tuple(self.loops)
+            b.first, b.home = self.now, () if b.kind == "argument" else tuple(self.loops)
         b.last = max(b.last, self.now)
         for depth in range(len(self.loops)):
             if depth >= len(b.home) or b.home[depth] != self.loops[depth]:
@@ -45,6 +46,7 @@ class _Times:
                 if s.scratch is not None:
                     self.touch(s.scratch)
             elif isinstance(s, Copy):
+                self.copies.append((self.now, s))
                 self.touch(s.source)
                 self.touch(s.target)
             elif isinstance(s, Switch):
@@ -120,7 +122,7 @@ class _Arena:
 
 def assign_buffers(program: Program, *, in_place: bool = True) -> Program:
     """Give every temporary of `program` its offset and set `arena_size`. Changes the program's buffers."""
-    times = _Times()
+    times = Times()
     times.walk(program.steps)
     if in_place:
         for now, call in times.calls:

@@ -125,7 +125,8 @@ class _Writer:
         if s.source.nbytes == 0 or s.source.root() is s.target.root():
             return
         target, source = self.address(s.target), self.address(s.source)
-        if "pointer" not in (s.target.root().kind, s.source.root().kind):
+        kinds = (s.source.root().kind, s.target.root().kind)
+        if "pointer" not in kinds and kinds != ("argument", "result"):  # those may be one place: loops, donation
             self.b.memcpy(target, source, s.source.nbytes)
             return
 

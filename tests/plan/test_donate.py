@@ -1,0 +1,107 @@
+"""Donation: results take an argument's memory where it is read no more, and only in calls that give arrays up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import hilo
+
+N = 1 << 16
+T = f"tensor<{N}xf32>"
+
+
+def address(a: np.ndarray) -> int:
+    return a.__array_interface__["data"][0]
+
+
+def consume(text: str, *arrays: np.ndarray, donate: tuple[int, ...] = ()) -> tuple[list[np.ndarray], list[int]]:
+    """Results of a call that gives its arguments up, and where those were."""
+    f = hilo.compile(text, donate=donate)
+    given = [a.copy() for a in arrays]
+    where = [address(a) for a in given]
+    return f.consume(given), where
+
+
+def program(body: str, attrs: str = "") -> str:
+    return f"func.func @main(%x: {T}{attrs}, %y: {T}) -> {T} {{ {body} }}"
+
+
+X, Y = np.arange(N, dtype=np.float32), np.ones(N, np.float32)
+ADD = program(f"%0 = stablehlo.add %x, %y : {T}\n return %0 : {T}")
+
+
+def test_a_result_takes_the_place_of_a_donated_argument() -> None:
+    (r,), where = consume(ADD, X, Y, donate=(0,))
+    assert address(r) == where[0]
+    np.testing.assert_array_equal(r, X + Y)
+
+
+def test_the_program_may_donate() -> None:
+    text = program(f"%0 = stablehlo.add %x, %y : {T}\n return %0 : {T}", " {tf.aliasing_output = 0 : i32}")
+    (r,), where = consume(text, X, Y)
+    assert address(r) == where[0]
+
+
+def test_nothing_is_taken_unasked() -> None:
+    (r,), where = consume(ADD, X, Y)
+    assert address(r) not in where
+    f = hilo.compile(ADD, donate=(0, 1))
+    x = X.copy()
+    np.testing.assert_array_equal(f(x, Y)[0], X + Y)
+    np.testing.assert_array_equal(x, X)
+
+
+def test_an_argument_that_is_read_later_stays() -> None:
+    text = program(
+        f"""%0 = stablehlo.reverse %x, dims = [0] : {T}
+        return %0 : {T}"""
+    )
+    (r,), _ = consume(text, X, Y, donate=(0,))
+    np.testing.assert_array_equal(r, X[::-1])
+
+
+def test_an_argument_that_is_a_result() -> None:
+    (r,), where = consume(program(f"return %x : {T}"), X, Y, donate=(0,))
+    np.testing.assert_array_equal(r, X)
+    assert address(r) == where[0]
+
+
+def test_one_argument_for_two_results() -> None:
+    text = f"func.func @main(%x: {T}) -> ({T}, {T}) {{ return %x, %x : {T}, {T} }}"
+    (r, s), _ = consume(text, X, donate=(0,))
+    np.testing.assert_array_equal(r, X)
+    np.testing.assert_array_equal(s, X)
+    assert address(r) != address(s)
+
+
+def test_views_keep_their_memory() -> None:
+    f = hilo.compile(ADD, donate=(0,))
+    x = X.copy()
+    view = x[1:3]
+    given = [x, Y.copy()]
+    del x
+    (r,) = f.consume(given)
+    np.testing.assert_array_equal(view, X[1:3])
+    np.testing.assert_array_equal(r, X + Y)
+
+
+def test_in_a_loop() -> None:
+    text = f"""func.func @main(%x: {T}, %y: {T}) -> ({T}, {T}) {{
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %r:3 = stablehlo.while(%i = %zero, %a = %x, %b = %y) : tensor<i32>, {T}, {T}
+      cond {{
+        %n = stablehlo.constant dense<37> : tensor<i32>
+        %p = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %p : tensor<i1>
+      }} do {{
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %next = stablehlo.add %i, %one : tensor<i32>
+        %s = stablehlo.add %a, %y : {T}
+        stablehlo.return %next, %b, %s : tensor<i32>, {T}, {T}
+      }}
+      return %r#1, %r#2 : {T}, {T}
+    }}"""
+    module = hilo.parse(text)
+    got = hilo.compile(module, donate=(0, 1)).consume([X.copy(), Y.copy()])
+    for g, w in zip(got, hilo.interpret(module, X, Y), strict=True):
+        np.testing.assert_array_equal(g, w)
