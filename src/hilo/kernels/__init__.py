@@ -30,6 +30,7 @@ STRATEGIES: dict[str, str] = {
     "stablehlo.rng_bit_generator": "hilo.kernels.random:lower",
     "stablehlo.dot_general": "hilo.kernels.contraction:lower",
     "stablehlo.dot": "hilo.kernels.contraction:lower",
+    "stablehlo.convolution": "hilo.kernels.convolution:lower",
     "stablehlo.reduce_window": "hilo.kernels.window:lower",
     "stablehlo.select_and_scatter": "hilo.kernels.select_scatter:lower",
 }

@@ -64,13 +64,15 @@ def grouped(shape: Sequence[int], windows: Sequence[int], moved: Sequence[Axis])
 class WindowLoops:
     """Loops over the elements of the windows at given indices of the result.
 
-    `shape`: of the input, in groups. The innermost group's index may be a vector.
+    `shape`: of the input, in groups. The innermost group's index may be a vector. While a body runs, `taps` holds which
+    element of its window it is along each group that has no vector index.
     """
 
     def __init__(self, b: Builder, groups: Sequence[Group]) -> None:
         self.b = b
         self.groups = groups
         self.shape = tuple(n for n, _, _ in groups)
+        self.taps: list[Index] = []
 
     def walk(self, at: Sequence[Index], carried: tuple[Node, ...], body: scan.Visit) -> tuple[Node, ...]:
         """carried = body(indices of the element, mask or None, carried) for each element, in row-major order."""
@@ -83,12 +85,19 @@ class WindowLoops:
         n, _, axis = self.groups[len(found)]
         o = at[len(found)]
         if axis.is_plain:
-            return self._walk(at, [*found, o], mask, carried, body)
+            return self._inside(index.ZERO, at, [*found, o], mask, carried, body)
         if n == 0:
             return carried
         if o.is_vector:
             return self._lanes(at, found, o, carried, body)
         return self._scalar(at, found, o, mask, carried, body)
+
+    def _inside(self, tap: Index, at: list[Index], found: list[Index], mask: Node | None, carried: tuple[Node, ...],
+                body: scan.Visit) -> tuple[Node, ...]:  # fmt: skip
+        self.taps.append(tap)
+        carried = self._walk(at, found, mask, carried, body)
+        self.taps.pop()
+        return carried
 
     def _scalar(self, at: list[Index], found: list[Index], o: Index, mask: Node | None, carried: tuple[Node, ...],
                 body: scan.Visit) -> tuple[Node, ...]:  # fmt: skip
@@ -97,6 +106,20 @@ class WindowLoops:
         n, _, axis = self.groups[len(found)]
         first = o * axis.stride - axis.low
         last = axis.spread(n) - 1
+
+        def visit(k: Index, values: tuple[Node, ...]) -> tuple[Node, ...]:
+            place = first + k * axis.dilation
+            place = Index(place.const, place.terms, 0, last)
+
+            def here() -> tuple[Node, ...]:
+                return self._inside(k, at, [*found, place // axis.base], mask, values, body)
+
+            if axis.base == 1:
+                return here()
+            return b.if_(b.cmp("eq", index.node(b, place % axis.base), 0), here, lambda: values)
+
+        if axis.size == 1:  # a branch: out of a loop that may have no turn, loads would be hoisted
+            return b.if_(index.in_range(b, first, 0, last + 1), lambda: visit(index.ZERO, carried), lambda: carried)
         lo: Node | int = 0
         hi: Node | int = axis.size
         if first.lo < 0:
@@ -105,16 +128,7 @@ class WindowLoops:
             hi = b.smin(index.node(b, (last - first) // axis.dilation + 1), axis.size)
 
         def element(iv: Node, *values: Node) -> tuple[Node, ...]:
-            place = first + index.loop_var(iv, 0, axis.size) * axis.dilation
-            place = Index(place.const, place.terms, 0, last)
-
-            def visit() -> tuple[Node, ...]:
-                return self._walk(at, [*found, place // axis.base], mask, values, body)
-
-            if axis.base == 1:
-                return visit()
-            there = b.cmp("eq", index.node(b, place % axis.base), 0)
-            return b.if_(there, visit, lambda: values)
+            return visit(index.loop_var(iv, 0, axis.size), values)
 
         return b.for_(lo, hi, 1, element, carried)
 

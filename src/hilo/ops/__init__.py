@@ -12,6 +12,7 @@ from hilo.ops import (  # noqa: F401
     constant,
     control,
     convert,
+    convolution,
     dot,
     dynamic,
     elementwise_arith,

@@ -31,7 +31,7 @@ class reduce_window:
     elements, `window_dilations` apart, move by `window_strides` over the inputs, between whose elements are
     `base_dilations - 1` holes and around which are `padding` (low, high) places; negative padding cuts off. Each init
     value enters exactly once per window; padding and holes hold no elements. Elements combine in row-major order; how
-    they are grouped is open, so the body should be associative. Sums of f16 and bf16 accumulate in f32 and round once.
+    they are grouped is open, so the body should be associative. Sums of narrower floats than f32 accumulate in it and round once.
     Spec: reduce_window.
     """
 
@@ -89,7 +89,7 @@ class reduce_window:
         dtypes = [r.dtype for r in body.results]
         captured = arrays[2 * n :]
         held: list[Any] = [d.np for d in dtypes]
-        is_sum = sole_op(body, len(captured)) == "add" and dtypes[0].kind in "fc" and dtypes[0].bits >= 8
+        is_sum = sole_op(body, len(captured)) == "add" and dtypes[0].kind in "fc"
         if is_sum:  # in f64, rounded once
             held = [np.complex128 if dtypes[0].is_complex else np.float64]
         xs = [x.astype(d.np, copy=False).astype(h) for x, d, h in zip(arrays, dtypes, held)]

@@ -54,18 +54,22 @@ def operands_of(main: Function, o: Op, inputs: list[np.ndarray]) -> list[np.ndar
 
 
 def _is_sum(o: Op) -> bool:
-    if o.kind.name == "reduce":
+    if o.kind.name in ("reduce", "reduce_window"):
         return sole_op(o.attrs["body"], len(o.operands) - 2) == "add"
-    return o.kind.name in ("dot_general", "dot")
+    return o.kind.name in ("dot_general", "dot", "convolution")
 
 
 def _terms(o: Op, operands: list[np.ndarray]) -> tuple[int, np.ndarray]:
     """How many terms each element of a sum has, and the sum of their magnitudes."""
     sizes = [compare.magnitudes(x) for x in operands]
     attrs: dict[str, Any] = _on_f64(o)
-    if o.kind.name == "reduce":
+    if o.kind.name in ("reduce", "reduce_window"):
         attrs["body"] = body_of(o.attrs["body"].results[0].kind, f64)
-        n = prod(operands[0].shape[d] for d in o.attrs["dimensions"]) + 1
+        windows = o.attrs.get("window_dimensions")
+        n = prod(windows if windows is not None else (operands[0].shape[d] for d in o.attrs["dimensions"])) + 1
+    elif o.kind.name == "convolution":
+        features = o.operands[1].shape[o.attrs["kernel_output_feature_dimension"]]
+        n = o.operands[1].tensor.size // max(features, 1)
     else:
         attrs["algorithm" if o.kind.name == "dot_general" else "precision_config"] = None
         n = (
