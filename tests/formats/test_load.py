@@ -35,7 +35,7 @@ def test_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("data", "kind", "message"), [
-    (b"ML\xefR", Unsupported, "bytecode"), (b"HloModule x", Unsupported, "HLO text"), (b" \n", Error, "empty"),
+    (b"ML\xefR", Error, "bytecode"), (b"HloModule x", Unsupported, "HLO text"), (b" \n", Error, "empty"),
     (b"\x7fELF\0\0", Error, "no program"), (b"hello", Error, "expected a function"),
 ])  # fmt: skip
 def test_load_refuses(tmp_path: Path, data: bytes, kind: type[Error], message: str) -> None:

@@ -45,7 +45,10 @@ def parse(program: str | bytes, filename: str = "<text>") -> Module:
     start = program if isinstance(program, bytes) else program[:_LOOK].encode(errors="replace")
     kind = sniff(start)
     if kind == "bytecode":
-        raise Unsupported("MLIR bytecode is not supported yet; save the program as MLIR text", loc=filename)
+        from hilo.formats.bytecode import parse as parse_bytecode
+
+        assert isinstance(program, bytes)  # no text's UTF-8 starts like this
+        return parse_bytecode(program, filename)
     if kind == "hlo_text":
         raise Unsupported("HLO text is not supported yet; save the program as StableHLO text", loc=filename)
     if not program.strip():

@@ -1,0 +1,118 @@
+"""Attributes as bytecode has them: with their types, before anyone knows which op they belong to. Imports ir.
+
+The forms: `bool`, `str`, `Attrs` (dictionaries), tuples (arrays), `Type`, `DType` and `Loc` stand for themselves; the
+classes here for the rest. They are the meeting point of the builtin, the VHLO and the StableHLO encodings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from hilo.errors import Error
+from hilo.ir.dtypes import DType
+from hilo.ir.op import Array, Attrs
+from hilo.ir.types import Type
+
+Value: TypeAlias = Any  # one of the forms above
+Element: TypeAlias = "DType | Type"  # an element type: those without a `DType` (index, quantized, none) are opaque
+
+
+@dataclass(frozen=True, slots=True)
+class Integer:
+    """`value : type`"""
+
+    value: int
+    type: Element
+
+
+@dataclass(frozen=True, slots=True)
+class Float:
+    """A number by the bits of its type, so that NaNs and zeros keep theirs."""
+
+    bits: int
+    type: DType
+
+    @property
+    def value(self) -> float:
+        import numpy as np
+
+        return float(np.array(self.bits, f"u{self.type.itemsize}").view(self.type.np)[()])
+
+
+@dataclass(frozen=True, slots=True)
+class Dense:
+    """Elements of a tensor: little-endian bytes in row-major order, or of one element for all."""
+
+    type: Any  # a TensorType, or an opaque vector
+    data: bytes
+
+    def array(self) -> Array:
+        from hilo.formats.mlir_text.dense import from_bytes
+        from hilo.ir.types import TensorType
+
+        if not isinstance(self.type, TensorType) or not self.type.is_static:
+            raise Error("a dense attribute needs a tensor type of static shape")
+        try:
+            return from_bytes(self.data, self.type)
+        except ValueError as e:  # more than numpy can index
+            raise Error(f"a dense attribute of type {self.type!r}: {e}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class DenseArray:
+    """`array<type: ...>`"""
+
+    type: Element
+    items: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Enum:
+    """A value of one of StableHLO's enums."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """One of StableHLO's structs: the values of its fields, in the order of `STRUCTS` in `tables`."""
+
+    kind: str
+    fields: Attrs
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """`@name`; nested ones are joined by `::@`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """An attribute that the file holds as MLIR text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionType:
+    """`(operands) -> results`"""
+
+    operands: tuple[Any, ...]
+    results: tuple[Any, ...]
+
+
+class Unit:
+    """The attribute that says something by being there."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Unit)
+
+    def __hash__(self) -> int:
+        return 7
+
+
+UNIT = Unit()
