@@ -147,6 +147,14 @@ def accuracy_command(names: str, threads: int, xla: bool) -> None:
     sys.exit(1 if bad else 0)
 
 
+@main.command("export")
+def export_command() -> None:
+    """Write our own modules anew from JAX."""
+    from benchmarks.export import export
+
+    export()
+
+
 @main.command("compile-once", hidden=True)
 @click.argument("name")
 @click.argument("peer")
