@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hilo.errors import Error, Unsupported
+from hilo.errors import Error
 from hilo.formats import load, parse, sniff
 
 PROGRAM = "// a comment\n\nmodule @m {\n  func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n    return %x : tensor<2xf32>\n  }\n}\n"
@@ -35,7 +35,7 @@ def test_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("data", "kind", "message"), [
-    (b"ML\xefR", Error, "bytecode"), (b"HloModule x", Unsupported, "HLO text"), (b" \n", Error, "empty"),
+    (b"ML\xefR", Error, "bytecode"), (b"HloModule x", Error, "a computation"), (b" \n", Error, "empty"),
     (b"\x7fELF\0\0", Error, "no program"), (b"hello", Error, "expected a function"),
 ])  # fmt: skip
 def test_load_refuses(tmp_path: Path, data: bytes, kind: type[Error], message: str) -> None:

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from hilo.errors import Error, Unsupported
+from hilo.errors import Error
 from hilo.ir.module import Module
 
 _BYTECODE: Final = b"ML\xefR"
@@ -50,7 +50,9 @@ def parse(program: str | bytes, filename: str = "<text>") -> Module:
         assert isinstance(program, bytes)  # no text's UTF-8 starts like this
         return parse_bytecode(program, filename)
     if kind == "hlo_text":
-        raise Unsupported("HLO text is not supported yet; save the program as StableHLO text", loc=filename)
+        from hilo.formats.hlo_text import parse as parse_hlo
+
+        return parse_hlo(program, filename)
     if not program.strip():
         raise Error("the file is empty", loc=filename)
     if kind == "unknown" and b"\0" in start[:_LOOK]:

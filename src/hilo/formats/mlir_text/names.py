@@ -53,10 +53,15 @@ CHLO: Final = frozenset((
 ))  # fmt: skip
 
 
+def is_specified(name: str) -> bool:
+    """Whether the specification has an op of this name, with its dialect."""
+    dialect, _, short = name.partition(".")
+    return short in (CHLO if dialect == "chlo" else STABLEHLO if dialect in ("stablehlo", "mhlo") else ())
+
+
 def missing_op(c: Cursor, name: str, at: int) -> Error:
     """The error for an op that has no definition."""
-    dialect, _, short = name.partition(".")
     c.op = name
-    if short in (CHLO if dialect == "chlo" else STABLEHLO if dialect in ("stablehlo", "mhlo") else ()):
+    if is_specified(name):
         return c.error("this op is in the specification, but not supported yet", at, Unsupported)
     return c.error("unknown op", at)

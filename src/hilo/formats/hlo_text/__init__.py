@@ -1,0 +1,21 @@
+"""HLO text, as XLA dumps it before and after optimization: `parse` and `print_module`. Imports ir, ops, mlir_text.
+
+Text <-> HLO as data (`model`): reader.py, writer.py. HLO as data <-> hilo's module: lower.py, emit.py.
+"""
+
+from __future__ import annotations
+
+from hilo.formats.hlo_text.lexer import HloSource
+from hilo.formats.hlo_text.lower import lower
+from hilo.formats.hlo_text.reader import read
+from hilo.gc_pause import gc_paused
+from hilo.ir.module import Module
+
+
+def parse(text: str | bytes, filename: str = "<text>") -> Module:
+    """The module in `text` (UTF-8 if bytes). Raises `hilo.errors.Error` with file:line:col."""
+    with gc_paused():
+        return lower(read(HloSource(text, filename)))
+
+
+__all__ = ["parse"]
