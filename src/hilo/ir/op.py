@@ -194,7 +194,7 @@ class OpDef:
         self.evaluate: Callable[..., Any] | None = pieces.get("evaluate")
         self.scalar: Callable[..., Any] | None = pieces.get("scalar")
         self.element: Callable[..., Any] | None = pieces.get("element")
-        self.expand: Callable[..., Op] | None = pieces.get("expand")
+        self.expand: Callable[..., Op | tuple[Op, ...] | None] | None = pieces.get("expand")
         self.sharding: Any = pieces.get("sharding")
         self.cost: Callable[..., Any] | None = pieces.get("cost")
         self.examples: list[Any] = pieces.get("examples", [])

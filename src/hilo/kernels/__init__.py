@@ -33,6 +33,7 @@ STRATEGIES: dict[str, str] = {
     "stablehlo.convolution": "hilo.kernels.convolution:lower",
     "stablehlo.reduce_window": "hilo.kernels.window:lower",
     "stablehlo.select_and_scatter": "hilo.kernels.select_scatter:lower",
+    "stablehlo.sort": "hilo.kernels.sort:lower",
 }
 
 

@@ -25,5 +25,6 @@ from hilo.ops import (  # noqa: F401
     scatter,
     shape,
     slicing,
+    sort,
     tuples,
 )

@@ -12,7 +12,7 @@ from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import OpaqueType, TensorType, Type, result_types
-from hilo.rewrite import Rule, RuleSet, rewrite
+from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
 from hilo.rewrite.pattern import Symbol
 from hilo.rewrite.regions import regions
@@ -49,9 +49,10 @@ def _expansions() -> RuleSet:
 def _expansion(name: str) -> Rule:
     kind = REGISTRY[name]
 
-    def expand(op: Op) -> Op:
+    def expand(op: Op) -> Op | None:
         assert kind.expand is not None
-        return kind.expand(*op.operands, **op.attrs.own())
+        simpler = kind.expand(*op.operands, **op.attrs.own())
+        return PACK.make(simpler) if isinstance(simpler, tuple) else simpler
 
     return Rule([Symbol(name).any], expand, "passes/legalize.py", name=f"expand {name}")
 
