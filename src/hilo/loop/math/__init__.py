@@ -2,7 +2,8 @@
 
 They are built of the loop IR's own arithmetic (no library is called, no table is read but for huge arguments of sin and
 cos), are within 2 units in the last place in f32 and f64 (lgamma and digamma: see gamma.py), and follow IEEE 754 for
-zeros, infinities, NaN and subnormal numbers. bf16 and f16 are computed in f32 and rounded once, complex numbers in f64.
+zeros, infinities, NaN and subnormal numbers. Narrower floats are computed in f32 and rounded once, complex numbers in
+f64.
 
 exps.py, logs.py, trig.py, roots.py, powers.py, error.py, inverse.py and gamma.py hold the real functions, on nodes;
 complexes.py the complex ones; tables.py (made by tools/fit_math.py) the polynomials. Imports loop and ir.dtypes.
@@ -28,8 +29,11 @@ def _function(real: Callable[..., Node], cplx: ElemFn | None = None) -> ElemFn:
         if x.dtype.is_complex:
             assert cplx is not None, f"{real.__name__} has no complex version"
             return cplx(b, *xs)
-        r = real(b, *(e.re for e in xs))
-        if x.dtype.name in ("bf16", "f16"):
+        nodes = [e.re for e in xs]
+        if x.dtype.name == "f8E8M0FNU":  # has all of f32's range, but no zero to underflow to
+            nodes = [b.convert("fpext", n, "f64") for n in nodes]
+        r = real(b, *nodes)
+        if x.dtype.bits < 32:
             from hilo.loop.arith.rounding import round_result
 
             r = round_result(b, r, x.dtype)

@@ -11,15 +11,16 @@ polynomial in sqrt(w) beyond (after Giles, "Approximating the erfinv function"; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import pi, sqrt
 
 from hilo.loop.builder import Builder
-from hilo.loop.math.exps import exp_in_two, exp_short, power_of_two
+from hilo.loop.math.exps import exp_in_two, power_of_two
 from hilo.loop.math.floats import clamp, fmt, inf, nan, poly, poly_between, two_product, two_sum
 from hilo.loop.math.logs import exponent, log_sum, to_float
-from hilo.loop.math.tables import ERF, ERF_INV_CENTER, ERF_INV_END, ERF_INV_TAIL, ERFCX, EXP2, LOG2_ERFC
+from hilo.loop.math.tables import ERF, ERF_INV_CENTER, ERF_INV_END, ERF_INV_TAIL, ERFCX, ERFCX_REST, EXP2, LOG2_ERFC
 from hilo.loop.nodes import Node
+
+_TAIL = {"f32": (0.75, 10.2), "f64": (1.0, 27.5)}  # where the form with exp(-x^2) begins, and where erfc rounds to 0
 
 
 def _small(b: Builder, x: Node) -> Node:
@@ -42,36 +43,21 @@ def erf(b: Builder, x: Node) -> Node:
 
 
 def erfc(b: Builder, x: Node) -> Node:
-    """1 - erf(x) without cancellation; f32 in f64 with shorter polynomials."""
-    if x.type.scalar == "f64":
-        return _erfc(b, x, "f64", lambda a: _tail(b, clamp(b, a, 1.0, 27.5)))  # erfc(27.3) rounds to 0
-    wide = b.convert("fpext", x, "f64")
-    return b.convert("fptrunc", _erfc(b, wide, "f32_in_f64", lambda a: _short_tail(b, clamp(b, a, 1.0, 10.2))), "f32")
-
-
-def _erfc(b: Builder, x: Node, table: str, tail_of: Callable[[Node], Node]) -> Node:
+    """1 - erf(x) without cancellation."""
+    edge, end = _TAIL[x.type.scalar]
     one, a = b.const(1.0, x.type), b.fabs(x)
-    near = b.fma(b.fneg(x), poly(b, b.fmul(x, x), ERF[table]), b.fsub(one, x))
-    tail = tail_of(a)
+    near = b.fma(b.fneg(x), poly(b, b.fmul(x, x), ERF[x.type.scalar]), b.fsub(one, x))
+    tail = _tail(b, clamp(b, a, edge, end))
     tail = b.select(b.cmp("olt", x, 0.0), b.fsub(b.const(2.0, x.type), tail), tail)
-    return b.select(b.cmp("olt", a, 1.0), near, tail)
-
-
-def _short_tail(b: Builder, x: Node) -> Node:
-    """erfc(x) to 30 digits for f64 x from 1 to 10.2 of which the square is exact."""
-    t = b.fdiv(b.fsub(x, 4.0), b.fadd(x, 4.0))
-    g = b.fdiv(poly(b, t, ERFCX["f32_in_f64"]), b.fma(x, 2.0, 1.0))
-    return b.fmul(exp_short(b, b.fneg(b.fmul(x, x))), g)
+    return b.select(b.cmp("olt", a, edge), near, tail)
 
 
 def _tail(b: Builder, x: Node) -> Node:
-    """erfc(x) for f64 x from 1 to 27.5."""
+    """erfc(x) for x from 1 to 27.5 (f32: 0.75 to 10.2)."""
     square, lost = two_product(b, x, x)
     high, low, scaled = exp_in_two(b, b.fneg(square), b.fneg(lost))
     t = b.fdiv(b.fsub(x, 4.0), b.fadd(x, 4.0))
-    slope = poly(b, t, ERFCX["f64"][1:])
-    p = b.fma(t, slope, ERFCX["f64"][0])
-    p_low = b.fma(t, slope, b.fsub(b.const(ERFCX["f64"][0], x.type), p))
+    p, p_low = _erfcx(b, t)
     twice = b.fadd(x, x)
     d, d_low = two_sum(b, twice, b.const(1.0, x.type), ordered=True)
     # (high + low) (p + p_low) / (d + d_low), one rounding's worth of error
@@ -81,6 +67,17 @@ def _tail(b: Builder, x: Node) -> Node:
     q = b.fmul(n, inverse)
     rest = b.fma(b.fneg(q), d_low, b.fadd(b.fma(b.fneg(q), d, n), n_low))
     return scaled(b.fma(rest, inverse, q))
+
+
+def _erfcx(b: Builder, t: Node) -> tuple[Node, Node]:
+    """exp(x^2) erfc(x) (1 + 2 x) in two parts."""
+    if t.type.scalar == "f32":
+        rest = poly(b, t, ERFCX_REST["f32"])
+        return two_sum(b, b.const(ERFCX["f64"][0], t.type), rest, ordered=True)
+    first = ERFCX["f64"][0]
+    slope = poly(b, t, ERFCX["f64"][1:])
+    p = b.fma(t, slope, first)
+    return p, b.fma(t, slope, b.fsub(b.const(first, t.type), p))
 
 
 def erf_inv(b: Builder, x: Node) -> Node:
