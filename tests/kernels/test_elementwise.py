@@ -10,7 +10,7 @@ from kernel_runs import TARGETS, Kernel, aligned, broadcast, check, compare, con
 
 from hilo import kernels
 from hilo.backend.target import Target
-from hilo.ir.dtypes import COMPILED, DType, bf16, c64, f16, f32, f64, i1, i8, i32, i64, u8
+from hilo.ir.dtypes import COMMON, DType, bf16, c64, f16, f32, f64, i1, i8, i32, i64, u8
 from hilo.ir.interpret import evaluate
 from hilo.ir.module import parameter, region, topological
 from hilo.ir.op import Op
@@ -148,7 +148,7 @@ def test_random_fusions(seed: int, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("dtype", COMPILED, ids=str)
+@pytest.mark.parametrize("dtype", COMMON, ids=str)
 def test_every_type_is_loaded_and_stored(dtype: DType, target: str) -> None:
     t = TensorType(dtype, (3, 47))
     turned = TensorType(dtype, (47, 3))

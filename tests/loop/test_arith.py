@@ -10,7 +10,7 @@ from support import Native, differences, edges, interpreted, made, pairs, same_b
 
 import hilo.ops  # noqa: F401
 from hilo.backend.target import Target
-from hilo.ir.dtypes import COMPILED, DType
+from hilo.ir.dtypes import COMMON, DType
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import TensorType
 
@@ -48,7 +48,7 @@ def cases(t: DType) -> list[tuple[Any, list[np.ndarray], dict[str, Any]]]:
     pred = np.random.default_rng(0).integers(0, 2, xs[0].size).astype(bool)
     out.append((kind_of("select"), [pred, *xs], {}))
     out.append((kind_of("clamp"), [xs[0], np.resize(x, xs[0].size), xs[1]], {}))
-    out += [(kind_of("convert"), [x], {"type": TensorType(d, x.shape)}) for d in COMPILED]
+    out += [(kind_of("convert"), [x], {"type": TensorType(d, x.shape)}) for d in COMMON]
     if t.name in ("f32", "f64"):
         out.append((kind_of("complex"), xs, {}))
     return out
@@ -81,7 +81,7 @@ def check(kind: Any, t: DType, got: np.ndarray, want: np.ndarray, arrays: list[n
     assert far.max() <= allowed, f"{what}: {far.max()} ulp at {[a[at] for a in arrays]}: {got[at]!r}, not {want[at]!r}"
 
 
-@pytest.mark.parametrize("t", COMPILED, ids=str)
+@pytest.mark.parametrize("t", COMMON, ids=str)
 def test_interpreted_with_many_lanes(t: DType) -> None:
     for kind, arrays, attrs in cases(t):
         op = made(kind, [TensorType(_dtype(a), a.shape) for a in arrays], attrs)
@@ -91,7 +91,7 @@ def test_interpreted_with_many_lanes(t: DType) -> None:
 
 
 @pytest.mark.parametrize("target", ["host", "x86-avx2", "x86-sse2"])
-@pytest.mark.parametrize("t", COMPILED, ids=str)
+@pytest.mark.parametrize("t", COMMON, ids=str)
 def test_native(t: DType, target: str) -> None:
     if not Target.host().includes(Target.named(target)):
         pytest.skip(f"this machine does not run {target}")

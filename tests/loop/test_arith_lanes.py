@@ -10,7 +10,7 @@ from support import edges, same_bits
 from test_arith import BINARY, DIRECTIONS, check, kind_of
 
 from hilo.errors import Error
-from hilo.ir.dtypes import COMPILED, DType
+from hilo.ir.dtypes import COMMON, DType
 from hilo.ir.types import TensorType
 from hilo.loop import arith, interpret
 from hilo.loop.builder import Builder
@@ -28,7 +28,7 @@ def run(params: dict[str, Any], build: Any) -> None:
     interpret.run(func, *params.values())
 
 
-@pytest.mark.parametrize("t", COMPILED, ids=str)
+@pytest.mark.parametrize("t", COMMON, ids=str)
 @pytest.mark.parametrize("first", [True, False])
 def test_one_lane_beside_many(t: DType, first: bool) -> None:
     """`first`: the first operand has one lane, else the second."""
@@ -52,7 +52,7 @@ def test_one_lane_beside_many(t: DType, first: bool) -> None:
         check(kind, t, out, want, [wide, many] if first else [many, wide], name)
 
 
-@pytest.mark.parametrize("t", COMPILED, ids=str)
+@pytest.mark.parametrize("t", COMMON, ids=str)
 def test_select_and_clamp_share_rank_0_operands(t: DType) -> None:
     x, y, lo = edges(t)[:N], np.resize(edges(t, 1), N), edges(t)[1:2]
     x = np.resize(x, N)
@@ -71,7 +71,7 @@ def test_select_and_clamp_share_rank_0_operands(t: DType) -> None:
         same_bits(outs[1], kind_of("clamp").evaluate(lo.reshape(()), x, y))
 
 
-@pytest.mark.parametrize("t", COMPILED, ids=str)
+@pytest.mark.parametrize("t", COMMON, ids=str)
 def test_masked_lanes_touch_no_memory(t: DType) -> None:
     """The arrays end where the mask does: another access would be an error."""
     x = np.resize(edges(t), 3)
@@ -94,7 +94,7 @@ def test_masked_lanes_touch_no_memory(t: DType) -> None:
         run({"x": x, "z": out}, beyond)
 
 
-@pytest.mark.parametrize("t", COMPILED, ids=str)
+@pytest.mark.parametrize("t", COMMON, ids=str)
 def test_gathers(t: DType) -> None:
     x = np.resize(edges(t), 5)
     order = [4, 0, 3, 3, 1, 2, 0, 4]
@@ -113,7 +113,7 @@ def test_gathers(t: DType) -> None:
 
 
 def test_a_splat_is_stored_to_all_lanes() -> None:
-    for t in COMPILED:
+    for t in COMMON:
         x, out = edges(t)[1:2], np.zeros(N, t.np)
         run({"x": x, "z": out}, lambda b, x, z, t=t: arith.store_elem(b, z, 0, arith.load_elem(b, x, 0, t), N))
         same_bits(out, np.resize(x, N))

@@ -10,11 +10,11 @@ from op_runs import run_elements, run_op
 from support import edges, same_bits
 
 from hilo.ir import dtypes
-from hilo.ir.dtypes import COMPILED, DType
+from hilo.ir.dtypes import COMMON, DType
 from hilo.ir.types import TensorType
 from hilo.ops.convert import bitcast_convert, convert
 
-REAL = [d for d in COMPILED if not d.is_complex and d.bits >= 8]
+REAL = [d for d in COMMON if not d.is_complex and d.bits >= 8]
 
 
 def values(t: DType, shape: tuple[int, ...]) -> np.ndarray:

@@ -12,7 +12,7 @@ from support import edges, made, pairs, same_bits
 
 from hilo.errors import VerifyError
 from hilo.ir import dtypes
-from hilo.ir.dtypes import COMPILED, DType, from_numpy
+from hilo.ir.dtypes import COMMON, DType, from_numpy
 from hilo.ir.registry import REGISTRY, lookup
 from hilo.ir.types import Dim, TensorType, bounded
 from hilo.ops import numeric
@@ -94,7 +94,7 @@ def test_arithmetic_shifts_fill_with_the_highest_bit() -> None:
         same_bits(run("shift_right_arithmetic", x, y), want, x, y)
 
 
-@pytest.mark.parametrize("t", [d for d in COMPILED if d.is_int], ids=str)
+@pytest.mark.parametrize("t", [d for d in COMMON if d.is_int], ids=str)
 def test_integers_at_the_ends_of_every_type(t: DType) -> None:
     x, y = pairs(edges(t), edges(t, 1))
     lo, hi = numeric.int_range(t)
@@ -254,7 +254,7 @@ def test_parts() -> None:
 
 @pytest.mark.parametrize("name", ["sqrt", "exponential", "log", "sine", "tanh", "logistic", "cbrt", "log_plus_one"])
 def test_no_warning_gets_out(name: str) -> None:
-    for t in COMPILED:
+    for t in COMMON:
         if t.is_float or t.is_complex:
             run(name, edges(t))
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from op_runs import both_ways, numbers, op_with, refuses, run_op
 
 from hilo.errors import Unsupported
-from hilo.ir.dtypes import COMPILED, bf16, f32, i1, i32
+from hilo.ir.dtypes import COMMON, bf16, f32, i1, i32
 from hilo.ir.registry import lookup
 from hilo.ir.types import UNKNOWN, TensorType
 from hilo.ops.dynamic import get_dimension_size
@@ -18,7 +18,7 @@ from hilo.ops.shape import broadcast_in_dim, iota, matching_groups, reshape, rev
 shapes = st.lists(st.integers(0, 4), max_size=4).map(tuple)
 
 
-@pytest.mark.parametrize("dtype", [t for t in COMPILED if t is not i1], ids=str)
+@pytest.mark.parametrize("dtype", [t for t in COMMON if t is not i1], ids=str)
 def test_iota_counts_and_wraps(dtype):
     got = both_ways(iota, iota_dimension=0, type=TensorType(dtype, (300, 2)))
     count = np.arange(300)

@@ -2,10 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import ml_dtypes
 import numpy as np
+
+
+class Format(NamedTuple):
+    """How the bits of a float type are read: sign, `exponent` bits (less `bias`), `mantissa` bits.
+
+    `special`: "ieee" (the largest exponent means infinity and NaN), "fn" (all ones is NaN, no infinity), "fnuz" (NaN in
+    the place of -0, no infinity), "finite" (neither: what is too large becomes the largest number, NaN -0), "e8m0" (an
+    exponent alone: positive powers of two, and NaN).
+    """
+
+    exponent: int
+    mantissa: int
+    bias: int
+    special: str = "ieee"
+
+    @property
+    def largest(self) -> float:
+        """The largest finite number."""
+        top = (1 << self.exponent) - 1 - self.bias - (self.special in ("ieee", "e8m0"))
+        return (2.0 - 2.0 ** (-self.mantissa) * (2 if self.special == "fn" else 1)) * 2.0**top
+
+    @property
+    def least_normal(self) -> float:
+        return 2.0 ** (1 - self.bias)
+
+    @property
+    def has_inf(self) -> bool:
+        return self.special == "ieee"
+
+    @property
+    def has_negative_zero(self) -> bool:
+        return self.special not in ("fnuz", "e8m0")
 
 
 class DType:
@@ -14,24 +46,30 @@ class DType:
     `name` is hilo's spelling (i1, i8..i64, u8..u64, f16, bf16, f32, f64, c64, c128, f8E4M3FN ...), `mlir` MLIR's
     (i1, i32, ui8, complex<f32> ...). `kind` is one of "b" (i1), "i" signed, "u" unsigned, "f" float, "c" complex.
     `bits` is the width of a value (c64: 64), `np` the numpy dtype that holds it, `part` the float type of a complex
-    type's parts (itself otherwise).
+    type's parts (itself otherwise), `format` how a float type's bits are read (None for other types).
+
+    In memory a type narrower than a byte takes one byte: its value is in the low bits, the others are 0 when hilo
+    writes them, and count for nothing when it reads them.
     """
 
-    __slots__ = ("bits", "kind", "mlir", "name", "np", "part")
+    __slots__ = ("bits", "format", "kind", "mlir", "name", "np", "part")
     name: Final[str]
     mlir: Final[str]
     kind: Final[str]
     bits: Final[int]
     np: Final[np.dtype]
     part: DType
+    format: Final[Format | None]
 
-    def __init__(self, name: str, mlir: str, kind: str, bits: int, np_type: object, part: DType | None = None) -> None:
+    def __init__(self, name: str, mlir: str, kind: str, bits: int, np_type: object, part: DType | None = None,
+                 format: Format | None = None) -> None:  # noqa: A002  # fmt: skip
         self.name = name
         self.mlir = mlir
         self.kind = kind
         self.bits = bits
         self.np = np.dtype(np_type)  # type: ignore[call-overload]
         self.part = part or self
+        self.format = format
 
     def __repr__(self) -> str:
         return self.name
@@ -53,6 +91,11 @@ class DType:
         return self.kind in "iu"
 
     @property
+    def is_narrow(self) -> bool:
+        """Narrower than a byte, but not i1."""
+        return 1 < self.bits < 8
+
+    @property
     def itemsize(self) -> int:
         """Bytes of one element in memory (i1 and narrower-than-byte types take one byte)."""
         return self.np.itemsize
@@ -71,27 +114,34 @@ u8 = DType("u8", "ui8", "u", 8, np.uint8)
 u16 = DType("u16", "ui16", "u", 16, np.uint16)
 u32 = DType("u32", "ui32", "u", 32, np.uint32)
 u64 = DType("u64", "ui64", "u", 64, np.uint64)
-bf16 = DType("bf16", "bf16", "f", 16, ml_dtypes.bfloat16)
-f16 = DType("f16", "f16", "f", 16, np.float16)
-f32 = DType("f32", "f32", "f", 32, np.float32)
-f64 = DType("f64", "f64", "f", 64, np.float64)
+bf16 = DType("bf16", "bf16", "f", 16, ml_dtypes.bfloat16, format=Format(8, 7, 127))
+f16 = DType("f16", "f16", "f", 16, np.float16, format=Format(5, 10, 15))
+f32 = DType("f32", "f32", "f", 32, np.float32, format=Format(8, 23, 127))
+f64 = DType("f64", "f64", "f", 64, np.float64, format=Format(11, 52, 1023))
 c64 = DType("c64", "complex<f32>", "c", 64, np.complex64, f32)
 c128 = DType("c128", "complex<f64>", "c", 128, np.complex128, f64)
+
+
+def _narrow(name: str, np_type: object, exponent: int, mantissa: int, bias: int, special: str = "ieee") -> DType:
+    bits = exponent + mantissa + (special != "e8m0")
+    return DType(name, name, "f", bits, np_type, format=Format(exponent, mantissa, bias, special))
+
+
 NARROW_FLOATS: Final = (
-    DType("f4E2M1FN", "f4E2M1FN", "f", 4, ml_dtypes.float4_e2m1fn),
-    DType("f6E2M3FN", "f6E2M3FN", "f", 6, ml_dtypes.float6_e2m3fn),
-    DType("f6E3M2FN", "f6E3M2FN", "f", 6, ml_dtypes.float6_e3m2fn),
-    DType("f8E3M4", "f8E3M4", "f", 8, ml_dtypes.float8_e3m4),
-    DType("f8E4M3", "f8E4M3", "f", 8, ml_dtypes.float8_e4m3),
-    DType("f8E4M3B11FNUZ", "f8E4M3B11FNUZ", "f", 8, ml_dtypes.float8_e4m3b11fnuz),
-    DType("f8E4M3FN", "f8E4M3FN", "f", 8, ml_dtypes.float8_e4m3fn),
-    DType("f8E4M3FNUZ", "f8E4M3FNUZ", "f", 8, ml_dtypes.float8_e4m3fnuz),
-    DType("f8E5M2", "f8E5M2", "f", 8, ml_dtypes.float8_e5m2),
-    DType("f8E5M2FNUZ", "f8E5M2FNUZ", "f", 8, ml_dtypes.float8_e5m2fnuz),
-    DType("f8E8M0FNU", "f8E8M0FNU", "f", 8, ml_dtypes.float8_e8m0fnu),
-)  # fmt: skip
-ALL: Final = (i1, i2, i4, i8, i16, i32, i64, u2, u4, u8, u16, u32, u64, bf16, f16, f32, f64, c64, c128, *NARROW_FLOATS)
-COMPILED: Final = (i1, i8, i16, i32, i64, u8, u16, u32, u64, bf16, f16, f32, f64, c64, c128)
+    _narrow("f4E2M1FN", ml_dtypes.float4_e2m1fn, 2, 1, 1, "finite"),
+    _narrow("f6E2M3FN", ml_dtypes.float6_e2m3fn, 2, 3, 1, "finite"),
+    _narrow("f6E3M2FN", ml_dtypes.float6_e3m2fn, 3, 2, 3, "finite"),
+    _narrow("f8E3M4", ml_dtypes.float8_e3m4, 3, 4, 3),
+    _narrow("f8E4M3", ml_dtypes.float8_e4m3, 4, 3, 7),
+    _narrow("f8E4M3B11FNUZ", ml_dtypes.float8_e4m3b11fnuz, 4, 3, 11, "fnuz"),
+    _narrow("f8E4M3FN", ml_dtypes.float8_e4m3fn, 4, 3, 7, "fn"),
+    _narrow("f8E4M3FNUZ", ml_dtypes.float8_e4m3fnuz, 4, 3, 8, "fnuz"),
+    _narrow("f8E5M2", ml_dtypes.float8_e5m2, 5, 2, 15),
+    _narrow("f8E5M2FNUZ", ml_dtypes.float8_e5m2fnuz, 5, 2, 16, "fnuz"),
+    _narrow("f8E8M0FNU", ml_dtypes.float8_e8m0fnu, 8, 0, 127, "e8m0"),
+)
+COMMON: Final = (i1, i8, i16, i32, i64, u8, u16, u32, u64, bf16, f16, f32, f64, c64, c128)
+ALL: Final = (*COMMON, i2, i4, u2, u4, *NARROW_FLOATS)
 _BY_NAME: Final = {t.name: t for t in ALL}
 _BY_MLIR: Final = {t.mlir: t for t in ALL}
 _BY_NP: Final = {t.np: t for t in ALL}

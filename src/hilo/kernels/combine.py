@@ -1,7 +1,7 @@
 """How the values of a reduction combine: its body applied to elements, and what is known of the usual bodies.
 
 Imports ops, loop. Sums, products, extrema and bit operations may combine in any order; every other body is applied from
-left to right. Sums of bf16 and f16 are held in f32 and rounded once.
+left to right. Sums of floats narrower than f32 are held in f32 and rounded once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from math import inf
 from typing import Any, Final
 
 from hilo.errors import Unsupported
-from hilo.ir.dtypes import DType, bf16, f16, f32
+from hilo.ir.dtypes import DType, f32
 from hilo.ir.module import Function
 from hilo.ir.op import PARAMETER
 from hilo.loop import arith
@@ -25,11 +25,15 @@ _FREE: Final = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", 
 
 
 def _lowest(d: DType) -> float | int:
-    return -inf if d.is_float else 0 if d.kind in "ub" else -(1 << (d.bits - 1))
+    if d.format is not None:
+        return -inf if d.format.has_inf else 2.0**-127 if d.format.special == "e8m0" else -d.format.largest
+    return 0 if d.kind in "ub" else -(1 << (d.bits - 1))
 
 
 def _highest(d: DType) -> float | int:
-    return inf if d.is_float else 1 if d.kind == "b" else (1 << (d.bits - (d.kind == "i"))) - 1
+    if d.format is not None:
+        return inf if d.format.has_inf else d.format.largest
+    return 1 if d.kind == "b" else (1 << (d.bits - (d.kind == "i"))) - 1
 
 
 _IDENTITY: Final[dict[str, Callable[[DType], float | int]]] = {
@@ -37,7 +41,7 @@ _IDENTITY: Final[dict[str, Callable[[DType], float | int]]] = {
     "multiply": lambda d: 1,
     "maximum": _lowest,
     "minimum": _highest,
-    "and": lambda d: 1 if d.kind == "b" else -1,
+    "and": lambda d: -1 if d.kind == "i" else (1 << min(d.bits, 64)) - 1,
     "or": lambda d: 0,
     "xor": lambda d: 0,
 }
@@ -65,7 +69,7 @@ class Combiner:
         self.name = sole_op(body, captured)
         d = self.results[0]
         self.free = self.name in _FREE and not (self.name == "multiply" and d.is_complex)
-        self.wide = self.name == "add" and d in (bf16, f16)
+        self.wide = self.name == "add" and d.is_float and d.bits < 32
         self.dtypes: tuple[DType, ...] = (f32,) if self.wide else self.results
 
     @property
@@ -81,9 +85,10 @@ class Combiner:
         return (Elem(d, b.const(value, t), b.const(value, t) if d.is_complex else None),)
 
     def prepare(self, b: Builder, values: Iterable[Elem]) -> Elems:
-        """Operands as they are accumulated: promoted, and bf16 and f16 as the f32 that holds them."""
+        """Operands as they are accumulated: promoted, and narrow floats as the f32 that holds them."""
+        values = tuple(v if v.dtype is d else arith.convert(b, v, d) for v, d in zip(values, self.results, strict=True))
         if self.wide:
-            return tuple(Elem(f32, arith.convert(b, v, bf16).re if v.dtype.bits < 16 else v.re) for v in values)
+            return tuple(Elem(f32, v.re) for v in values)
         return tuple(v if v.dtype is d else arith.convert(b, v, d) for v, d in zip(values, self.dtypes, strict=True))
 
     def __call__(self, b: Builder, a: Elems, x: Elems, captured: Elems = ()) -> Elems:

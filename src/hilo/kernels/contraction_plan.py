@@ -58,9 +58,10 @@ def recipe(lhs: DType, rhs: DType, out: DType, target: Target) -> Recipe:
         return Recipe("or", "i32", dtypes.i32)
     if out.bits > 32:
         return Recipe("mul", "i64", dtypes.i64)
-    if lhs is dtypes.i8 and rhs is dtypes.i8 and target.has_dot4:
+    signed = {dtypes.i8, dtypes.i4, dtypes.i2, dtypes.u4, dtypes.u2}  # whose values an i8 holds
+    if lhs in signed and rhs in signed and target.has_dot4:
         return Recipe("dot4", "i32", dtypes.i32, 4)
-    small = {dtypes.i8, dtypes.u8, dtypes.i16}
+    small = {*signed, dtypes.u8, dtypes.i16}
     if lhs in small and rhs in small:
         return Recipe("dot2", "i32", dtypes.i32, 2)
     return Recipe("mul", "i32", dtypes.i32)

@@ -16,6 +16,7 @@ from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, pointer
 from hilo.loop import index
+from hilo.loop.arith.conversions import low_bits
 from hilo.loop.builder import I32, I64, Builder, Node
 from hilo.loop.index import Index
 
@@ -84,7 +85,7 @@ class _Bits:
         b = self.b
         if high is not None:
             return b.or_(b.convert("zext", low, "i64"), b.shl(b.convert("zext", high, "i64"), 32))
-        return b.convert("itrunc", low, f"i{self.bits}") if self.bits < 32 else low
+        return low_bits(b, low, self.bits) if self.bits < 32 else low
 
     def _store(self, numbers: Sequence[Node], at: Index, count: Index | int) -> None:
         """Weave vectors together (lane 0 of each, lane 1 of each ...) and store them from position `at` on.

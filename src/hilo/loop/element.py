@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from hilo.ir.dtypes import DType
+from typing import Final
+
+from hilo.ir.dtypes import ALL, DType
 from hilo.loop.nodes import Node, VType
 
-_HELD: dict[str, str] = {
-    "i1": "i1", "i8": "i8", "u8": "i8", "i16": "i16", "u16": "i16", "i32": "i32", "u32": "i32", "i64": "i64",
-    "u64": "i64", "bf16": "f32", "f16": "f32", "f32": "f32", "f64": "f64", "c64": "f32", "c128": "f64",
-}  # fmt: skip
+
+def _held(t: DType) -> str:
+    if t.part.is_float:
+        return "f64" if t.part.bits == 64 else "f32"
+    return "i1" if t.kind == "b" else f"i{max(t.bits, 8)}"
+
+
+_HELD: Final = {t.name: _held(t) for t in ALL}
 
 
 class Elem:
     """A value of element type `dtype` in registers: `re`, and `im` for complex types.
 
-    How types are held: i1 as a mask bit, integers as iN (signedness lives in `dtype`), f32 and f64 as themselves,
-    bf16 and f16 as f32 that is exactly representable in the narrow type (every op rounds its result),
-    c64 and c128 as two floats. `re` may be a scalar or a vector of any number of lanes.
+    How types are held: i1 as a mask bit, integers as iN (signedness lives in `dtype`), those narrower than a byte as
+    the i8 of the same value (every op wraps its result), f32 and f64 as themselves, narrower floats as f32 that is
+    exactly representable in the narrow type (every op rounds its result), c64 and c128 as two floats. `re` may be a
+    scalar or a vector of any number of lanes.
     """
 
     __slots__ = ("dtype", "im", "re")

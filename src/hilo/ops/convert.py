@@ -8,7 +8,7 @@ import numpy as np
 
 from hilo.errors import require
 from hilo.ir.dtypes import (
-    COMPILED,
+    COMMON,
     DType,
     bf16,
     c64,
@@ -58,7 +58,7 @@ class convert:
 
     sharding = pointwise
     examples = [
-        ((TensorType(a, (3,)),), {"type": TensorType(b, (3,))}) for a in COMPILED for b in COMPILED
+        ((TensorType(a, (3,)),), {"type": TensorType(b, (3,))}) for a in COMMON for b in COMMON
     ] + [
         ((TensorType(i32),), {"type": TensorType(f32)}),
         ((TensorType(f64, (0, 2)),), {"type": TensorType(bf16, (0, 2))}),
@@ -76,8 +76,6 @@ def bit_string(x: Arr) -> Arr:
 def from_bit_string(bits: Arr, t: DType) -> Arr:
     """The elements whose bits stand along the last axis, lowest first."""
     shape = bits.shape[:-1]
-    if t.bits < 8 and t.kind == "i":  # the sign fills the byte
-        bits = np.concatenate([bits, np.repeat(bits[..., -1:], 8 - t.bits, axis=-1)], axis=-1)
     raw = np.packbits(bits, axis=-1, bitorder="little")
     return np.ascontiguousarray(raw).view(t.np).reshape(shape)
 

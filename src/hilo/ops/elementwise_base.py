@@ -12,7 +12,7 @@ from itertools import cycle
 from typing import Any, Final
 
 from hilo.errors import require
-from hilo.ir.dtypes import COMPILED, DType
+from hilo.ir.dtypes import COMMON, DType
 from hilo.ir.types import TensorType, Type, compatible
 from hilo.ops.checks import tensors
 from hilo.ops.shape import axis_names
@@ -111,7 +111,7 @@ def flops(n: float) -> Callable[..., tuple[float, float]]:
 
 
 def of_kinds(kinds: str) -> list[DType]:
-    return [d for d in COMPILED if d.kind in kinds]
+    return [d for d in COMMON if d.kind in kinds]
 
 
 def examples(kinds: str, operands: int = 1, **attrs: Any) -> list[tuple[tuple[TensorType, ...], dict[str, Any]]]:

@@ -2,8 +2,8 @@
 
 Imports numpy and ir.dtypes only.
 
-numpy and ml_dtypes round twice on the way from f64 or i64 to bf16 and f16 (through f32); these converters do not. Every
-function takes and gives arrays (0-d ones stay arrays) and lets no floating-point warning out.
+numpy and ml_dtypes round twice on the way from f64 or i64 to narrower floats (through f32); these converters do not.
+Every function takes and gives arrays (0-d ones stay arrays) and lets no floating-point warning out.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hilo.ir.dtypes import DType, from_numpy
+from hilo.ir.dtypes import DType, Format, from_numpy
 
 Arr = np.ndarray[Any, Any]
 LD: Any = np.longdouble
@@ -101,7 +101,36 @@ def _narrow_real(x: Arr, t: DType) -> Arr:
     single = odd_f32(x) if x.dtype == np.float64 else x.astype(np.float32)
     if t.name == "bf16":
         return np.asarray(bf16_bits(single)).view(t.np)
-    return single.astype(t.np)
+    assert t.format is not None
+    return np.asarray(format_bits(single, t.format)).view(t.np)
+
+
+def format_bits(x: Arr, f: Format) -> Arr:
+    """f32 -> the bits (u8) of the nearest number of a format of at most 8 bits, ties to even.
+
+    What is too large becomes infinity, else NaN, else the largest number; what a format without NaN has for it is -0.
+    f8E8M0FNU has no zero: positive numbers become one of its powers of two, all else NaN.
+    """
+    size = np.abs(x).astype(np.float64)
+    power = f.special == "e8m0"
+    least = -f.bias if power else 1 - f.bias
+    exponent = np.where(np.isfinite(size) & (size > 0), np.maximum(np.frexp(size)[1] - 1, least), least)
+    count = np.rint(np.ldexp(size, f.mantissa - exponent))  # of units in the last place
+    if power:
+        count = np.maximum(count, 1)
+    bad = np.isnan(x) | (power & ~(x > 0))
+    over = np.ldexp(count, exponent - f.mantissa) > f.largest
+    low = np.where(bad | over, 0, count).astype(np.int64)
+    bits = ((exponent - least) << f.mantissa) + low - power
+    width = f.exponent + f.mantissa
+    nan = {"ieee": (((1 << f.exponent) - 1) << f.mantissa) | (1 << max(f.mantissa - 1, 0)), "fnuz": 1 << width,
+           "finite": 1 << width}.get(f.special, (1 << width) - 1)  # fmt: skip
+    inf = {"ieee": ((1 << f.exponent) - 1) << f.mantissa, "finite": (1 << width) - 1}.get(f.special, nan)
+    bits = np.where(bad, nan, np.where(over, inf, bits))
+    signed = np.signbit(x) & (not power) & ~(bad & (f.special == "finite"))
+    if f.special == "fnuz":
+        signed = signed & (bits != 0)
+    return (bits | (signed.astype(np.int64) << width)).astype(np.uint8)
 
 
 def _odd_f64(x: Arr) -> Arr:
@@ -184,7 +213,7 @@ def convert(x: Arr, t: DType) -> Arr:
     if s.is_complex and not t.is_complex:
         x, s = x.real, s.part
     if t.kind == "b":
-        return np.asarray(x != np.zeros((), x.dtype))
+        return np.asarray(x.astype(np.float32) != 0 if s.is_float and s.bits < 16 else x != np.zeros((), x.dtype))
     if t.is_complex:
         return narrow(x if s.is_complex else convert(x, t.part).astype(t.part.np), t)
     if s.kind == "b":
@@ -205,7 +234,8 @@ def reduce_precision(x: Arr, exponent_bits: int, mantissa_bits: int) -> Arr:
     if t.bits < 16:
         return narrow(reduce_precision(x.astype(np.float32), exponent_bits, mantissa_bits), t)
     bits = {16: np.uint16, 32: np.uint32, 64: np.uint64}[t.bits]
-    mantissa, exponent = field_bits(t)
+    assert t.format is not None
+    mantissa, exponent = t.format.mantissa, t.format.exponent
     one = bits(1)
     u = np.ascontiguousarray(x).reshape(x.shape).view(bits)
     sign = u & bits(1 << (t.bits - 1))
@@ -222,11 +252,6 @@ def reduce_precision(x: Arr, exponent_bits: int, mantissa_bits: int) -> Arr:
         mag = np.where(mag < bits(smallest), bits(0), mag)
     out = np.asarray((mag | sign).astype(bits)).view(x.dtype)
     return np.where(np.isnan(x), x, out)
-
-
-def field_bits(t: DType) -> tuple[int, int]:
-    """(mantissa, exponent) bits of bf16, f16, f32 or f64."""
-    return {"bf16": (7, 8), "f16": (10, 5), "f32": (23, 8), "f64": (52, 11)}[t.name]
 
 
 # ---- integers
@@ -327,6 +352,8 @@ def count_leading_zeros(x: Arr) -> Arr:
 def total_order(x: Arr) -> Arr:
     """Integers that order as IEEE totalOrder does: -NaN < -inf < ... < -0 < +0 < ... < inf < NaN."""
     t = from_numpy(x.dtype)
+    if t.format is not None and not t.format.has_negative_zero:  # the only NaN has no sign
+        return total_order(np.where(np.isnan(x), np.float32(np.nan), x.astype(np.float32)).astype(np.float32))
     s = np.ascontiguousarray(x).reshape(x.shape).view(f"i{t.np.itemsize}")
     width = 8 * t.np.itemsize
     s = s << (width - t.bits)
@@ -351,7 +378,7 @@ def _extremum(x: Arr, y: Arr, *, largest: bool) -> Arr:
         first = lexicographic(x, y, ">=" if largest else "<=")
         return np.where(np.isnan(x.real) | np.isnan(x.imag) | (first & ~np.isnan(y.real) & ~np.isnan(y.imag)), x, y)
     if t.is_float:
-        a, b = (total_order(v) for v in (x, y)) if t.bits >= 16 else (x.astype(np.float32), y.astype(np.float32))
+        a, b = total_order(x), total_order(y)
         return np.where(np.isnan(x), x, np.where(np.isnan(y), y, np.where((a >= b) if largest else (a <= b), x, y)))
     if t.kind == "b":
         return x | y if largest else x & y

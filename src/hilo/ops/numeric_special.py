@@ -1,6 +1,6 @@
 """Special functions of the reference: erf, erfc, erf_inv, lgamma, digamma, next_after.
 
-Imports numpy, errors and ir.dtypes only.
+Imports numpy and ir.dtypes only.
 
 lgamma and digamma run in long double (see `numeric.elementwise`), the error functions in f64.
 """
@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from hilo.errors import Unsupported
 from hilo.ir.dtypes import from_numpy
 from hilo.ops.numeric import LD, Arr, narrow, quiet, total_order
 
@@ -165,7 +164,7 @@ def next_after(x: Arr, y: Arr, **_: Any) -> Arr:
     """The value next to x towards y, in the operands' own type."""
     t = from_numpy(x.dtype)
     if t.bits < 16:
-        raise Unsupported(f"next_after of {t} is not there yet")
+        return _next_of_few(x, y)
     ints = f"i{t.np.itemsize}"
     a, b = total_order(x), total_order(y)
     step = np.where(a < b, 1, -1)
@@ -174,3 +173,16 @@ def next_after(x: Arr, y: Arr, **_: Any) -> Arr:
     bits = np.asarray(np.where(key < 0, key ^ ((1 << (t.bits - 1)) - 1), low).astype(ints))
     out = np.where(x == y, y, bits.view(t.np))
     return np.where(np.isnan(x), x, np.where(np.isnan(y), y, out))
+
+
+def _next_of_few(x: Arr, y: Arr) -> Arr:
+    """`next_after` in a type of at most 256 values, found in the sorted list of them."""
+    t = from_numpy(x.dtype)
+    every = np.arange(1 << t.bits, dtype=np.uint8).view(t.np).astype(np.float32)
+    known = np.unique(every[~np.isnan(every)])
+    a, b = x.astype(np.float32), y.astype(np.float32)
+    at = np.searchsorted(known, np.where(np.isnan(a), known[0], a))
+    step = (b > a).astype(int) - (b < a)
+    out = known[np.clip(at + step, 0, len(known) - 1)]
+    out = np.where(out == 0, np.copysign(np.float32(0), a), out)
+    return narrow(np.where(np.isnan(a) | (a == b), np.where(np.isnan(a), a, b), np.where(np.isnan(b), b, out)), t)

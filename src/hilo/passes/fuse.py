@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hilo.ir.dtypes import COMPILED
 from hilo.ir.module import Function
 from hilo.ir.op import GET, PARAMETER, Op
 from hilo.ir.types import Results, TensorType, result_types
@@ -140,7 +139,7 @@ class _Fuser:
 
 
 def _compiled(t: object) -> bool:
-    return isinstance(t, TensorType) and t.is_static and t.dtype in COMPILED
+    return isinstance(t, TensorType) and t.is_static
 
 
 def _fusible(o: Op) -> bool:

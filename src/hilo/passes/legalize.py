@@ -7,7 +7,6 @@ from functools import cache
 from typing import Final
 
 from hilo.errors import Unsupported
-from hilo.ir.dtypes import COMPILED
 from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import REGISTRY
@@ -117,9 +116,7 @@ def _check_type(op: Op, t: Type) -> None:
                 loc=op.loc,
                 op=op.kind.full_name,
             )
-        if t.dtype not in COMPILED or (t.encoding or "").startswith("!quant"):
-            raise Unsupported(
-                f"elements of type {t.encoding or t.dtype} cannot be compiled yet", loc=op.loc, op=op.kind.full_name
-            )
+        if (t.encoding or "").startswith("!quant"):
+            raise Unsupported(f"elements of type {t.encoding} cannot be compiled yet", loc=op.loc, op=op.kind.full_name)
     elif isinstance(t, OpaqueType) and t.text != "!stablehlo.token":
         raise Unsupported(f"values of type {t} cannot be compiled", loc=op.loc, op=op.kind.full_name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hilo.ir.dtypes import COMPILED, DType
+from hilo.ir.dtypes import COMMON, DType
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import RuleSet, Var
@@ -44,8 +44,8 @@ def convert_to_same_type(op: Op, x: Op) -> Op | None:
     convert(convert(x).named("y")),
     example=lambda t: [
         convert(convert(arg(t, 9), type=TensorType(middle, (9,))), type=TensorType(last, (9,)))
-        for middle in COMPILED
-        for last in COMPILED
+        for middle in COMMON
+        for last in COMMON
     ],
 )
 def converts_merge(op: Op, x: Op, y: Op) -> Op | None:

@@ -69,7 +69,7 @@ def order_is_free(name: str, t: DType) -> bool:
     """Whether a reduction by this op may take its elements in any order: always the same, or a sum (see numerics)."""
     if f"stablehlo.{name}" not in COMMUTATIVE:
         return False
-    return t.kind in "biu" or name in ("maximum", "minimum") or (name == "add" and t.bits >= 8)
+    return t.kind in "biu" or name in ("maximum", "minimum") or name == "add"
 
 
 @REDUCE.rule(reduce, among=("transpose",), reorders_sums=True, example=_reduce_transposed)

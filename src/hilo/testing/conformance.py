@@ -109,7 +109,7 @@ def missing(text: str) -> str:
         if "?" in dims:
             return "symbolic dimensions"
         t = dtypes.from_mlir(element)
-        if t is None or t not in dtypes.COMPILED:
+        if t is None:
             return f"type {element}"
     return ""
 

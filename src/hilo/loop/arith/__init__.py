@@ -15,7 +15,17 @@ from hilo.ir.types import TensorType
 from hilo.loop.arith import complexes, conversions, floats, ints
 from hilo.loop.arith.conversions import bitcast, convert, next_after, reduce_precision
 from hilo.loop.arith.memory import gather_elem, load_elem, scatter_elem, store_elem
-from hilo.loop.arith.rounding import from_bits, from_memory, number, round_result, to_bits, to_memory, zero
+from hilo.loop.arith.rounding import (
+    container,
+    from_bits,
+    from_memory,
+    number,
+    round_result,
+    to_bits,
+    to_memory,
+    wrap_int,
+    zero,
+)
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
 from hilo.loop.index import Index, constant
@@ -46,6 +56,23 @@ def _float(b: Builder, x: Elem, value: Node) -> Elem:
     return Elem(x.dtype, value if x.dtype.bits >= 32 else round_result(b, value, x.dtype))
 
 
+def _in_range(b: Builder, kind: str, x: Elem, y: Elem) -> Node:
+    """A product or quotient; of f8E8M0FNU, which has f32's whole range but no zero, in f64."""
+    if x.dtype.format is not None and x.dtype.format.special == "e8m0":
+        return b.binary(kind, b.convert("fpext", x.re, "f64"), b.convert("fpext", y.re, "f64"))
+    return b.binary(kind, x.re, y.re)
+
+
+def _exact(b: Builder, x: Elem, value: Node) -> Elem:
+    """`value`, which x's float type holds; those below 16 bits may lack it (zero, -0, the next integer): rounded."""
+    return Elem(x.dtype, value if x.dtype.bits >= 16 else round_result(b, value, x.dtype))
+
+
+def _int(b: Builder, x: Elem, value: Node) -> Elem:
+    """`value` modulo 2**bits of x's integer type."""
+    return Elem(x.dtype, wrap_int(b, value, x.dtype))
+
+
 def _signed(x: Elem) -> bool:
     return x.dtype.kind == "i"
 
@@ -62,14 +89,14 @@ def add(b: Builder, x: Elem, y: Elem) -> Elem:
         return _parts(b, "fadd", x, y)
     if t.is_float:
         return _float(b, x, b.fadd(x.re, y.re))
-    return Elem(t, b.or_(x.re, y.re) if t.kind == "b" else b.add(x.re, y.re))
+    return Elem(t, b.or_(x.re, y.re)) if t.kind == "b" else _int(b, x, b.add(x.re, y.re))
 
 
 def subtract(b: Builder, x: Elem, y: Elem) -> Elem:
     t = x.dtype
     if t.is_complex:
         return _parts(b, "fsub", x, y)
-    return _float(b, x, b.fsub(x.re, y.re)) if t.is_float else Elem(t, b.sub(x.re, y.re))
+    return _float(b, x, b.fsub(x.re, y.re)) if t.is_float else _int(b, x, b.sub(x.re, y.re))
 
 
 def multiply(b: Builder, x: Elem, y: Elem) -> Elem:
@@ -77,8 +104,8 @@ def multiply(b: Builder, x: Elem, y: Elem) -> Elem:
     if t.is_complex:
         return complexes.multiply(b, x, y)
     if t.is_float:
-        return _float(b, x, b.fmul(x.re, y.re))
-    return Elem(t, b.and_(x.re, y.re) if t.kind == "b" else b.mul(x.re, y.re))
+        return _float(b, x, _in_range(b, "fmul", x, y))
+    return Elem(t, b.and_(x.re, y.re)) if t.kind == "b" else _int(b, x, b.mul(x.re, y.re))
 
 
 def divide(b: Builder, x: Elem, y: Elem) -> Elem:
@@ -86,8 +113,8 @@ def divide(b: Builder, x: Elem, y: Elem) -> Elem:
     if t.is_complex:
         return complexes.divide(b, x, y)
     if t.is_float:
-        return _float(b, x, b.fdiv(x.re, y.re))
-    return Elem(t, ints.divide(b, x.re, y.re, _signed(x)))
+        return _float(b, x, _in_range(b, "fdiv", x, y))
+    return _int(b, x, ints.divide(b, x.re, y.re, _signed(x)))
 
 
 def remainder(b: Builder, x: Elem, y: Elem) -> Elem:
@@ -95,18 +122,18 @@ def remainder(b: Builder, x: Elem, y: Elem) -> Elem:
     if t.is_complex:
         raise Unsupported("remainder of complex numbers has no defined meaning")
     if t.is_float:
-        return Elem(t, floats.fmod(b, x.re, y.re))  # exact
+        return _exact(b, x, floats.fmod(b, x.re, y.re))
     return Elem(t, ints.remainder(b, x.re, y.re, _signed(x)))
 
 
 def int_power(b: Builder, x: Elem, y: Elem) -> Elem:
-    return Elem(x.dtype, ints.power(b, x.re, y.re, _signed(x)))
+    return _int(b, x, ints.power(b, x.re, y.re, _signed(x)))
 
 
 def negate(b: Builder, x: Elem) -> Elem:
     if x.im is not None:
         return Elem(x.dtype, b.fneg(x.re), b.fneg(x.im))
-    return Elem(x.dtype, b.fneg(x.re) if x.dtype.is_float else b.sub(0, x.re))
+    return _exact(b, x, b.fneg(x.re)) if x.dtype.is_float else _int(b, x, b.sub(0, x.re))
 
 
 def abs(b: Builder, x: Elem) -> Elem:  # noqa: A001
@@ -115,7 +142,7 @@ def abs(b: Builder, x: Elem) -> Elem:  # noqa: A001
         return complexes.modulus(b, x)
     if t.is_float:
         return Elem(t, b.fabs(x.re))
-    return Elem(t, b.select(b.cmp("slt", x.re, 0), b.sub(0, x.re), x.re)) if _signed(x) else x
+    return _int(b, x, b.select(b.cmp("slt", x.re, 0), b.sub(0, x.re), x.re)) if _signed(x) else x
 
 
 def sign(b: Builder, x: Elem) -> Elem:
@@ -123,7 +150,7 @@ def sign(b: Builder, x: Elem) -> Elem:
     if t.is_complex:
         return complexes.sign(b, x)
     if t.is_float:
-        return Elem(t, floats.sign(b, x.re))
+        return _exact(b, x, floats.sign(b, x.re))
     positive = b.convert("zext", b.cmp("ne" if not _signed(x) else "sgt", x.re, 0), x.re.type.scalar)
     return Elem(t, b.or_(positive, b.ashr(x.re, t.bits - 1)) if _signed(x) else positive)
 
@@ -209,6 +236,9 @@ def is_neg_inf(b: Builder, x: Elem) -> Elem:
 
 
 # ---- bits
+_SIGNED = {2: dtypes.i2, 4: dtypes.i4}
+
+
 def _bitwise(kind: str) -> Callable[[Builder, Elem, Elem], Elem]:
     def fn(b: Builder, x: Elem, y: Elem) -> Elem:
         return Elem(x.dtype, b.binary(kind, x.re, y.re))
@@ -220,12 +250,19 @@ and_, or_, xor = _bitwise("and"), _bitwise("or"), _bitwise("xor")
 
 
 def not_(b: Builder, x: Elem) -> Elem:
-    return Elem(x.dtype, b.not_(x.re))
+    return _int(b, x, b.not_(x.re))
 
 
 def _shift(kind: str) -> Callable[[Builder, Elem, Elem], Elem]:
     def fn(b: Builder, x: Elem, y: Elem) -> Elem:
-        return Elem(x.dtype, ints.shift(b, kind, x.re, y.re))
+        value, amount = x.re, y.re
+        if x.dtype.is_narrow:
+            amount = to_bits(b, y)
+            if kind == "lshr":
+                value = to_bits(b, x)
+            elif kind == "ashr":
+                value = wrap_int(b, value, _SIGNED[x.dtype.bits])
+        return _int(b, x, ints.shift(b, kind, value, amount, x.dtype.bits))
 
     return fn
 
@@ -234,28 +271,29 @@ shift_left, shift_right_logical, shift_right_arithmetic = _shift("shl"), _shift(
 
 
 def popcnt(b: Builder, x: Elem) -> Elem:
-    return Elem(x.dtype, b.unary("ctpop", x.re))
+    return _int(b, x, b.unary("ctpop", to_bits(b, x)))
 
 
 def count_leading_zeros(b: Builder, x: Elem) -> Elem:
-    return Elem(x.dtype, b.unary("ctlz", x.re))
+    zeros = b.unary("ctlz", to_bits(b, x))
+    return _int(b, x, b.sub(zeros, zeros.type.bits - x.dtype.bits))
 
 
 # ---- rounding to integers (exact in every type)
 def floor(b: Builder, x: Elem) -> Elem:
-    return Elem(x.dtype, b.floor(x.re))
+    return _exact(b, x, b.floor(x.re))
 
 
 def ceil(b: Builder, x: Elem) -> Elem:
-    return Elem(x.dtype, b.ceil(x.re))
+    return _exact(b, x, b.ceil(x.re))
 
 
 def round_nearest_even(b: Builder, x: Elem) -> Elem:
-    return Elem(x.dtype, b.rint(x.re))
+    return _exact(b, x, b.rint(x.re))
 
 
 def round_nearest_afz(b: Builder, x: Elem) -> Elem:
-    return Elem(x.dtype, floats.round_afz(b, x.re))
+    return _exact(b, x, floats.round_afz(b, x.re))
 
 
 # ---- complex numbers
@@ -295,4 +333,5 @@ def bitcast_element(b: Builder, out: TensorType, index: Sequence[Index], operand
     amount = b.mul(at, new.bits)
     if amount.type is not bits.type:
         amount = b.convert("itrunc", amount, bits.type.scalar)
-    return conversions.join(b, [b.convert("itrunc", b.lshr(bits, amount), f"i{new.bits}")], new)
+    piece = b.convert("itrunc", b.lshr(bits, amount), container(new.bits))
+    return conversions.join(b, [conversions.low_bits(b, piece, new.bits)], new)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from hilo.ir import dtypes
 from hilo.ir.dtypes import DType
-from hilo.loop.arith.rounding import from_bits, round_result, to_bits
+from hilo.loop.arith.rounding import container, from_bits, int_of, round_result, to_bits, wrap_int
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem, held_type
 from hilo.loop.nodes import Node
 
 _EXACT = 1 << 53  # integers up to here are exact in f64
-_FIELDS = {"bf16": (7, 8), "f16": (10, 5), "f32": (23, 8), "f64": (52, 11)}  # (mantissa, exponent) bits
 
 
 def convert(b: Builder, x: Elem, dtype: DType) -> Elem:
@@ -28,14 +27,14 @@ def convert(b: Builder, x: Elem, dtype: DType) -> Elem:
         return Elem(dtype, b.cmp("une" if s.is_float else "ne", x.re, 0))
     if s.is_float:
         if dtype.is_float:
-            exact = s.bits == 16 and dtype.bits >= 32
-            return Elem(dtype, x.re if exact and dtype is dtypes.f32 else round_result(b, x.re, dtype, any_nan=True))
+            exact = s.bits <= 16 and dtype is dtypes.f32
+            return Elem(dtype, x.re if exact else round_result(b, x.re, dtype, any_nan=True))
         return Elem(dtype, float_to_int(b, x.re, dtype))
     if dtype.is_float:
         return Elem(dtype, int_to_float(b, x, dtype))
-    if dtype.bits > max(s.bits, 7):
-        return Elem(dtype, b.convert("sext" if s.kind == "i" else "zext", x.re, held_type(dtype).scalar))
-    return Elem(dtype, b.convert("itrunc", x.re, held_type(dtype).scalar))
+    held = held_type(dtype)
+    how = "itrunc" if held.bits <= x.re.type.bits else "sext" if s.kind == "i" else "zext"
+    return Elem(dtype, wrap_int(b, b.convert(how, x.re, held.scalar), dtype))
 
 
 def int_to_float(b: Builder, x: Elem, dtype: DType) -> Node:
@@ -43,7 +42,7 @@ def int_to_float(b: Builder, x: Elem, dtype: DType) -> Node:
     t, v = x.dtype, x.re
     held = held_type(dtype).scalar
     if t.kind == "b":
-        return b.select(v, b.const(1.0, held_type(dtype, v.type.lanes)), 0.0)
+        return round_result(b, b.select(v, b.const(1.0, held_type(dtype, v.type.lanes)), 0.0), dtype)
     how = "sitofp" if t.kind == "i" else "uitofp"
     if t.bits <= 16:
         v, how = b.convert("sext" if t.kind == "i" else "zext", v, "i32"), "sitofp"
@@ -71,7 +70,7 @@ def float_to_int(b: Builder, x: Node, dtype: DType) -> Node:
     if bits <= 16:  # both ends are exact floats
         x = b.select(b.cmp("ogt", x, float(most)), b.const(float(most), x.type), x)
         x = b.select(b.cmp("ord", x, x), x, 0.0)
-        return b.convert("itrunc", b.convert("fptosi", x, "i32"), f"i{bits}")
+        return b.convert("itrunc", b.convert("fptosi", x, "i32"), container(bits))
     inside = b.select(b.cmp("olt", x, float(most + 1)), x, 0.0)
     out = b.convert("fptosi" if signed else "fptoui", inside, f"i{bits}")
     return b.select(b.cmp("oge", x, float(most + 1)), b.const(most, out.type), out)
@@ -80,7 +79,11 @@ def float_to_int(b: Builder, x: Node, dtype: DType) -> Node:
 def reduce_precision(b: Builder, x: Elem, exponent_bits: int, mantissa_bits: int) -> Elem:
     """Round to a float with these bits and back: too large is inf, below its least normal number 0; NaN stays."""
     t = x.dtype
-    mantissa, exponent = _FIELDS[t.name]
+    if t.bits < 16:  # as if it were f32, then to what there is of the type
+        wide = reduce_precision(b, Elem(dtypes.f32, x.re), exponent_bits, mantissa_bits)
+        return convert(b, wide, t)
+    assert t.format is not None
+    mantissa, exponent = t.format.mantissa, t.format.exponent
     if mantissa_bits >= mantissa and exponent_bits >= exponent:
         return x
     bits = to_bits(b, x)
@@ -108,8 +111,14 @@ def bitcast(b: Builder, x: Elem, dtype: DType) -> Elem:
     return from_bits(b, to_bits(b, x), dtype)
 
 
+def low_bits(b: Builder, x: Node, bits: int) -> Node:
+    """An integer in the container of `bits` bits (a byte at least) with what is above them cleared."""
+    x = b.convert("itrunc", x, container(bits))
+    return b.and_(x, (1 << bits) - 1) if 1 < bits < 8 else x
+
+
 def split(b: Builder, x: Elem, bits: int) -> list[Node]:
-    """The bits of `x`, lowest first, as integers of (at most) `bits` bits; 1 gives i1."""
+    """The bits of `x`, lowest first, in pieces of (at most) `bits` bits, which lie in containers; 1 gives i1."""
     if x.im is not None:
         part = x.dtype.part
         return [piece for v in (x.re, x.im) for piece in split(b, Elem(part, v), min(bits, part.bits))]
@@ -118,7 +127,7 @@ def split(b: Builder, x: Elem, bits: int) -> list[Node]:
     whole = to_bits(b, x)
     if bits >= x.dtype.bits:
         return [whole]
-    return [b.convert("itrunc", b.lshr(whole, at), f"i{bits}") for at in range(0, x.dtype.bits, bits)]
+    return [low_bits(b, b.lshr(whole, at), bits) for at in range(0, x.dtype.bits, bits)]
 
 
 def join(b: Builder, pieces: list[Node], dtype: DType) -> Elem:
@@ -131,10 +140,10 @@ def join(b: Builder, pieces: list[Node], dtype: DType) -> Elem:
         return Elem(dtype, pieces[0])
     if len(pieces) == 1:
         return from_bits(b, pieces[0], dtype)
-    bits = pieces[0].type.bits
-    whole = b.convert("zext", pieces[0], f"i{dtype.bits}")
+    bits, scalar = dtype.bits // len(pieces), container(dtype.bits)
+    whole = b.convert("zext", pieces[0], scalar)
     for k, p in enumerate(pieces[1:], 1):
-        whole = b.or_(whole, b.shl(b.convert("zext", p, f"i{dtype.bits}"), k * bits))
+        whole = b.or_(whole, b.shl(b.convert("zext", p, scalar), k * bits))
     return from_bits(b, whole, dtype)
 
 
@@ -143,11 +152,17 @@ def next_after(b: Builder, x: Elem, y: Elem) -> Elem:
     t = x.dtype
     bits = to_bits(b, x)
     outwards = b.cmp("ogt", b.fabs(y.re), b.fabs(x.re))  # same sign: away from zero; else towards it
-    same_sign = b.cmp("sge", b.xor(bits, to_bits(b, y)), 0)
+    i = int_of(x.re)
+    same_sign = b.cmp("sge", b.xor(b.bitcast(x.re, i), b.bitcast(y.re, i)), 0)
     step = b.select(b.and_(outwards, same_sign), b.const(1, bits.type), -1)
     moved = from_bits(b, b.add(bits, step), t).re
     least = from_bits(b, b.const(1, bits.type), t).re
-    moved = b.select(b.cmp("oeq", x.re, 0.0), b.copysign(least, y.re), moved)
+    assert t.format is not None
+    if t.format.special == "fnuz":  # below the least number there is no zero with a sign, but NaN
+        to_zero = b.and_(b.cmp("oeq", b.fabs(x.re), least), b.cmp("eq", step, -1))
+        moved = b.select(to_zero, 0.0, moved)
+    if t.format.special != "e8m0":
+        moved = b.select(b.cmp("oeq", x.re, 0.0), b.copysign(least, y.re), moved)
     out = b.select(b.cmp("oeq", x.re, y.re), y.re, moved)
     bad = b.or_(b.cmp("uno", x.re, x.re), b.cmp("uno", y.re, y.re))
     return Elem(t, b.select(bad, b.fadd(x.re, y.re), out))

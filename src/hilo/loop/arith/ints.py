@@ -58,9 +58,8 @@ def _quotient(b: Builder, x: Node, y: Node, signed: bool) -> Node:
     return q if q.type.bits == n else b.convert("itrunc", q, f"i{n}")
 
 
-def shift(b: Builder, kind: str, x: Node, y: Node) -> Node:
-    """`kind`: shl lshr ashr. The amount is unsigned; past the width: 0 (ashr: the sign)."""
-    bits = x.type.bits
+def shift(b: Builder, kind: str, x: Node, y: Node, bits: int) -> Node:
+    """`kind`: shl lshr ashr. The amount is unsigned; past the width, which is `bits`: 0 (ashr: the sign)."""
     if y.const is not None and 0 <= y.const < bits:
         return b.binary(kind, x, y)
     inside = b.cmp("ult", y, bits)

@@ -1,12 +1,11 @@
-"""Loading and storing elements: contiguous vectors, scalars, gathers. Memory holds i1 as bytes 0 and 1, bf16 and f16 as
-their 16 bits, complex numbers interleaved. Imports loop.
+"""Loading and storing elements: contiguous vectors, scalars, gathers. Memory holds i1 as bytes 0 and 1, narrow floats
+and integers as their bits (a byte at least), complex numbers interleaved. Imports loop.
 """
 
 from __future__ import annotations
 
-from hilo.ir import dtypes
 from hilo.ir.dtypes import DType
-from hilo.loop.arith.rounding import from_memory, to_memory
+from hilo.loop.arith.rounding import container, from_memory, is_encoded, to_memory
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem, held_type
 from hilo.loop.nodes import Node, VType
@@ -14,7 +13,7 @@ from hilo.loop.nodes import Node, VType
 
 def memory_type(dtype: DType, lanes: int = 1) -> VType:
     """The loop-IR type of an element (of complex types: a part) in memory."""
-    return VType("i16" if dtype in (dtypes.bf16, dtypes.f16) else held_type(dtype).scalar, lanes)
+    return VType(container(dtype.bits) if is_encoded(dtype) else held_type(dtype).scalar, lanes)
 
 
 def _pairs(b: Builder, mask: Node | None, lanes: int) -> Node | None:
