@@ -16,11 +16,12 @@ _POOL: weakref.WeakValueDictionary[tuple[Any, ...], Type] = weakref.WeakValueDic
 class Dim:
     """A dimension known only at run time, `?` in text; `bound` is its largest value, or None.
 
-    Compared by identity. `UNKNOWN` stands for a plain `?`; bounded ones come from `bounded(n)`. Compiling symbolic
-    dims is milestone 2: until then they parse, verify and print.
+    Compared by identity. `UNKNOWN` stands for a plain `?`; bounded ones come from `bounded(n)`. Both say nothing about
+    which sizes are equal; `ir.dims.Size`, which passes/shapes.py puts in their place, does (`is_known`).
     """
 
     __slots__ = ("bound", "name")
+    is_known = False
 
     def __init__(self, name: str = "?", bound: int | None = None) -> None:
         self.name = name
@@ -74,7 +75,7 @@ class TensorType(Type):
     encoding: str | None
     rank: int
     is_static: bool
-    size: int  # number of elements; -1 when a dim is symbolic
+    size: Any  # number of elements: an int, an `ir.dims.Size` if all symbolic dims are such, else -1
 
     def __new__(cls, dtype: DType, shape: Iterable[int | Dim] = (), encoding: str | None = None) -> TensorType:
         shape = tuple(shape)
@@ -83,12 +84,12 @@ class TensorType(Type):
             return t
         t.dtype, t.shape, t.encoding, t.rank = dtype, shape, encoding, len(shape)
         t.is_static = all(isinstance(d, int) for d in shape)
-        t.size = prod(shape) if t.is_static else -1  # type: ignore[arg-type]
+        t.size = prod(shape) if all(isinstance(d, int) or d.is_known for d in shape) else -1  # type: ignore[arg-type]
         return t._keep((cls, dtype, shape, encoding))
 
     @property
-    def nbytes(self) -> int:
-        """Bytes of a dense array of this type."""
+    def nbytes(self) -> Any:
+        """Bytes of a dense array of this type (an int, or a `Size`)."""
         return self.size * self.dtype.itemsize
 
     def with_shape(self, shape: Iterable[int | Dim]) -> TensorType:
@@ -168,6 +169,13 @@ def result_types(t: Type) -> tuple[Type, ...]:
     return t.types if isinstance(t, Results) else (t,)
 
 
+def same_dim(a: Any, b: Any) -> bool:
+    """Whether two dims may be equal: an unknown one equals any that is within its bound."""
+    if isinstance(a, int):
+        return a == b if isinstance(b, int) else b.bound is None or a <= b.bound
+    return not isinstance(b, int) or a.bound is None or b <= a.bound
+
+
 def compatible(a: Type, b: Type) -> bool:
     """Whether values of `a` may stand where `b` is declared: equal, or equal up to symbolic dims and encodings."""
     if a is b:
@@ -176,7 +184,7 @@ def compatible(a: Type, b: Type) -> bool:
         return (
             a.dtype is b.dtype
             and a.rank == b.rank
-            and all(x == y or isinstance(x, Dim) or isinstance(y, Dim) for x, y in zip(a.shape, b.shape, strict=True))
+            and all(map(same_dim, a.shape, b.shape))
         )
     if isinstance(a, _Product) and type(a) is type(b):
         return len(a) == len(b) and all(map(compatible, a, b))  # type: ignore[arg-type]

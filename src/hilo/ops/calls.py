@@ -9,9 +9,10 @@ from typing import Any, Final
 from hilo.errors import Unsupported, require
 from hilo.ir.dtypes import f32, i32
 from hilo.ir.interpret import callee, run
+from hilo.ir.module import Function
 from hilo.ir.op import Attrs
 from hilo.ir.registry import op
-from hilo.ir.types import Results, TensorType, TupleType, Type, compatible
+from hilo.ir.types import Results, TensorType, TupleType, Type, compatible, result_types
 from hilo.ops.control import one_or_tuple
 from hilo.ops.sharding import unsharded
 
@@ -55,7 +56,10 @@ class composite:
     attrs = {"version": 0, "composite_attributes": None}
 
     @staticmethod
-    def infer(*types: Type, name: str, decomposition: str, version: int, composite_attributes: Any, type: Type) -> Type:  # noqa: A002
+    def infer(
+        *types: Type, name: str, decomposition: str, version: int, composite_attributes: Any, type: Type,  # noqa: A002
+        composite_regions: Sequence[Function] = (),
+    ) -> Type:  # fmt: skip
         require(_NAME.fullmatch(name), "C1", "the name {n!r} is not of the form namespace.name", n=name)
         require(bool(decomposition), "C2", "composite {n} has no decomposition", n=name)
         return type
@@ -97,6 +101,16 @@ def _part(t: Type, path: Sequence[int]) -> Type:
     return t
 
 
+def _check_layouts(what: str, types: Sequence[Type], layouts: Sequence[tuple[int, ...]]) -> None:
+    """One layout for each value: a permutation of a tensor's axes, nothing for a token; tuples have none."""
+    require(len(layouts) == len(types), "", "{n} {w} layouts for {m} {w}s", w=what, n=len(layouts), m=len(types))
+    for i, (t, layout) in enumerate(zip(types, layouts, strict=True)):
+        require(not isinstance(t, TupleType), "", "{w} {i} is a tuple, which can have no layout", w=what, i=i)
+        axes = range(t.rank) if isinstance(t, TensorType) else ()
+        require(sorted(layout) == list(axes), "", "layout {l} of {w} {i} must be a permutation of the {n} axes of {t}",
+                l=layout, w=what, i=i, n=len(axes), t=t)  # fmt: skip
+
+
 @op("custom_call", typed=True, effect=True)
 class custom_call:
     """A call of `call_target_name`, code outside of the program that only the target platform knows.
@@ -121,6 +135,8 @@ class custom_call:
         backend_config: Any,
         output_operand_aliases: Any,
         type: Type,  # noqa: A002
+        operand_layouts: Sequence[tuple[int, ...]] | None = None,
+        result_layouts: Sequence[tuple[int, ...]] | None = None,
         **_: Any,
     ) -> Type:
         require(bool(call_target_name), "I2", "a custom call needs a call_target_name")
@@ -131,6 +147,12 @@ class custom_call:
             require(ok, "I4", "with api_version {v}, backend_config must be {w}", v=api_version, w=want)
         for alias in output_operand_aliases or ():
             _check_alias(types, type, alias)
+        given = operand_layouts is not None, result_layouts is not None
+        require(all(given) or not any(given), "", "layouts are given for the operands alone or for the results alone")
+        if operand_layouts is not None and result_layouts is not None:
+            _check_layouts("operand", types, operand_layouts)
+            results = type.types if isinstance(type, TupleType) else result_types(type)
+            _check_layouts("result", results, result_layouts)
         return type
 
     @staticmethod

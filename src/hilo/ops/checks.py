@@ -12,15 +12,15 @@ from typing import Any
 from hilo.errors import Unsupported, VerifyError, require
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Function
-from hilo.ir.types import TensorType, Type, compatible
+from hilo.ir.types import TensorType, Type, compatible, same_dim
 
 
-def tensors(types: Iterable[Type]) -> tuple[TensorType, ...]:
-    """`types`, known to be tensors afterwards; `VerifyError` for another kind of type."""
+def tensors(types: Iterable[Type], rule: str = "I1", what: str = "operand") -> tuple[TensorType, ...]:
+    """`types`, known to be tensors afterwards; `VerifyError` (constraint `rule`) for another kind of type."""
     types = tuple(types)
     for i, t in enumerate(types):
         if not isinstance(t, TensorType):
-            raise VerifyError(f"operand {i} must be a tensor, not {t!r}")
+            raise VerifyError(f"{what} {i} must be a tensor, not {t!r}", rule=rule)
     return types  # type: ignore[return-value]
 
 
@@ -34,11 +34,6 @@ def static_shape(t: TensorType) -> tuple[int, ...]:
     if not t.is_static:
         raise Unsupported(f"{t} has symbolic dimensions, which cannot be evaluated yet")
     return t.shape
-
-
-def same_dim(a: Any, b: Any) -> bool:
-    """Whether two dims may be equal: an unknown one equals any."""
-    return not isinstance(a, int) or not isinstance(b, int) or a == b
 
 
 def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -89,6 +84,44 @@ def gives(function: Function, types: Sequence[Type], rule: str, what: str) -> No
 def promotable(a: DType, b: DType) -> bool:
     """Whether values of element type `a` may be accumulated in element type `b` (same kind, at least as wide)."""
     return a.kind == b.kind and a.bits <= b.bits
+
+
+def reduced(
+    types: Sequence[Type], body: Function, counts: str, rule: str, what: str = "body", others: int = 0
+) -> int:
+    """How many inputs a reduction has: as many as its region returns values. `others`: operands beside inputs, inits.
+
+    The operands `types` end with what the region captures, so that only their least number is known. `counts` is the
+    constraint on the numbers of operands, `rule` the one on the region.
+    """
+    n = len(body.results)
+    require(types, counts, "the op needs an input")
+    require(n > 0, rule, "{what} returns no value; it must return one for each input", what=what)
+    require(2 * n + others <= len(types), counts if len(body.params) == 2 * n else rule,
+            "{what} returns {n} values, one for each input, but there are only {m} operands in all",
+            what=what, n=n, m=len(types))  # fmt: skip
+    return n
+
+
+def one_input(inputs: Sequence[Type], types: Sequence[Type], rule: str, what: str = "body") -> None:
+    """Refuse a region that returns one value where the operands look like two inputs and two init values."""
+    x, y = types[:2]
+    if len(inputs) == 1 and len(types) >= 4 and isinstance(x, TensorType) and isinstance(y, TensorType):
+        require(not x.rank or not same_shape(x.shape, y.shape), rule,
+                "{what} returns one value, but {x} and {y} are two inputs", what=what, x=x, y=y)  # fmt: skip
+
+
+def accumulates(
+    body: Function, inputs: Sequence[TensorType], captures: Sequence[Type], rule: str, what: str = "body"
+) -> tuple[TensorType, ...]:
+    """Require a region that combines as many accumulated as new elements of `inputs`; gives the types it returns."""
+    into = tensors(body.result_types, rule, f"{what}'s result")
+    for x, e in zip(inputs, into, strict=True):
+        require(e.rank == 0, rule, "{what} returns {e}, but must return a rank-0 tensor", what=what, e=e)
+        require(promotable(x.dtype, e.dtype), rule,
+                "{what} returns {e}, to which elements of {x} cannot be promoted", what=what, e=e, x=x)  # fmt: skip
+    takes(body, [*into, *into, *captures], rule, what)
+    return into
 
 
 def scalar_indices(types: Iterable[Type], rule: str) -> None:

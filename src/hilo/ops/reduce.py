@@ -13,21 +13,13 @@ from hilo.ir.module import Function, region
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
-from hilo.ops.checks import in_range, promotable, same_shape, scalars, takes, tensors, unique
+from hilo.ops.checks import accumulates, in_range, one_input, reduced, same_shape, scalars, takes, tensors, unique
 from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.elementwise_arith import add, maximum, minimum
-from hilo.ops.numeric import narrow
+from hilo.ops.numeric import narrow, wrap_int
 from hilo.ops.regions import apply, sole_op, widened
 from hilo.ops.shape import broadcast_in_dim
 from hilo.ops.sharding import distinct
-
-
-def _elements(types: Sequence[Type], body: Function) -> tuple[tuple[TensorType, ...], tuple[TensorType, ...], int]:
-    """Inputs, init values and their number N; body's results say how many there are."""
-    ts = tensors(types)
-    n = len(body.results)
-    require(n > 0 and 2 * n <= len(ts), "C3", "body returns {n} values for {m} operands", n=n, m=len(ts))
-    return ts[:n], ts[n : 2 * n], n
 
 
 def body_of(kind: OpDef, dtype: DType) -> Function:
@@ -41,25 +33,23 @@ class reduce:
 
     Operands: N inputs of one shape, N rank-0 init values, then what the body captures. `body` takes N accumulated and N
     new elements (and the captures) and gives N. Each init value enters exactly once per result element. Elements
-    combine in row-major order; how they are grouped is open, so the body should be associative. Sums of f16 and bf16
-    accumulate in f32 and round once. Spec: reduce.
+    combine in row-major order; how they are grouped is open, so the body should be associative. Sums of narrower floats
+    than f32 accumulate in it and round once. Spec: reduce.
     """
 
     @staticmethod
     def infer(*types: Type, dimensions: tuple[int, ...], body: Function) -> Type:
-        xs, inits, n = _elements(types, body)
+        n = reduced(types, body, "C3", "C6")
+        xs, inits = tensors(types[:n]), tensors(types[n : 2 * n], "I2", "init value")
         first = xs[0]
+        one_input(xs, types, "C6")
         require(all(same_shape(x.shape, first.shape) for x in xs), "C1", "inputs have several shapes: {xs}", xs=xs)
+        accumulated = accumulates(body, xs, types[2 * n :], "C6")
         for x, init in zip(xs, inits, strict=True):
             require(init.dtype is x.dtype, "C2", "the init value {i} of {x} has another element type", i=init, x=x)
             require(init.rank == 0, "I2", "the init value {i} of {x} must have rank 0", i=init, x=x)
         require(in_range(dimensions, first.rank), "C4", "dimensions {d} are not all axes of {x}", d=dimensions, x=first)
         require(unique(dimensions), "C5", "dimensions {d} name an axis twice", d=dimensions)
-        accumulated = tensors(body.result_types)
-        takes(body, [*accumulated, *accumulated, *types[2 * n :]], "C6", "body")
-        for x, e in zip(xs, accumulated, strict=True):
-            ok = e.rank == 0 and promotable(x.dtype, e.dtype)
-            require(ok, "C6", "body returns {e}, to which elements of {x} cannot be promoted", e=e, x=x)
         shape = [m for d, m in enumerate(first.shape) if d not in dimensions]
         return one_or_results([TensorType(e.dtype, shape) for e in accumulated])
 
@@ -71,7 +61,7 @@ class reduce:
         inits = [x.astype(t.np, copy=False) for x, t in zip(arrays[n : 2 * n], dtypes, strict=True)]
         captured = arrays[2 * n :]
         shape = tuple(m for d, m in enumerate(xs[0].shape) if d not in dimensions)
-        if sole_op(body, len(captured)) == "add" and dtypes[0].kind in "fciu" and dtypes[0].bits >= 8:
+        if sole_op(body, len(captured)) == "add" and dtypes[0].kind in "fciu":
             return _sum(xs[0], inits[0], dimensions, dtypes[0])
         order = [*sorted(dimensions), *(d for d in range(xs[0].ndim) if d not in dimensions)]
         terms = int(np.prod([xs[0].shape[d] for d in dimensions], dtype=np.int64))
@@ -127,6 +117,8 @@ class reduce:
 
 
 def _sum(x: np.ndarray, init: np.ndarray, dimensions: tuple[int, ...], dtype: DType) -> np.ndarray:
+    if dtype.is_narrow and dtype.is_int:
+        return wrap_int(np.sum(x.astype(np.int64), axis=dimensions) + init.astype(np.int64), dtype)
     if dtype.is_int:
         return np.add(np.sum(x, axis=dimensions, dtype=dtype.np), init, dtype=dtype.np)
     wide = np.complex128 if dtype.is_complex else np.float64
@@ -161,7 +153,7 @@ class map_:
         require(ok, "C3", "dimensions {d} must list all axes of {x} in order", d=dimensions, x=xs[0])
         takes(body, [*scalars(x.dtype for x in xs), *types[n:]], "C4", "body")
         require(len(body.results) == 1, "C4", "body returns {n} values instead of one", n=len(body.results))
-        result = tensors(body.result_types)[0]
+        result = tensors(body.result_types, "C4", "body's result")[0]
         require(result.rank == 0, "C4", "body returns {r}, not a rank-0 tensor", r=result)
         return result.with_shape(xs[0].shape)
 

@@ -12,7 +12,7 @@ from hilo.ir.dtypes import bf16, c64, f32, f64, i1, i8, i32, i64
 from hilo.ir.module import Function, region
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type, result_types
-from hilo.ops.checks import gives, promotable, same_shape, scalars, takes, tensor, tensors
+from hilo.ops.checks import accumulates, gives, one_input, reduced, same_shape, scalars, takes, tensor, tensors
 from hilo.ops.compare import compare
 from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.elementwise_arith import add, maximum, multiply, subtract
@@ -47,12 +47,12 @@ class reduce_window:
         padding: tuple[tuple[int, int], ...] | None,
         body: Function,
     ) -> Type:
-        ts = tensors(types)
-        n = len(body.results)
-        require(n > 0 and 2 * n <= len(ts), "C1", "body returns {n} values for {m} operands", n=n, m=len(ts))
-        xs, inits = ts[:n], ts[n : 2 * n]
+        n = reduced(types, body, "C1", "C13")
+        xs, inits = tensors(types[:n]), tensors(types[n : 2 * n], "I2", "init value")
         x = xs[0]
+        one_input(xs, types, "C13")
         require(all(same_shape(y.shape, x.shape) for y in xs), "C2", "inputs have several shapes: {xs}", xs=xs)
+        accumulated = accumulates(body, xs, types[2 * n :], "C13")
         for y, init in zip(xs, inits, strict=True):
             require(init.dtype is y.dtype, "C3", "the init value {i} of {x} has another element type", i=init, x=y)
             require(init.rank == 0, "I2", "the init value {i} of {x} must have rank 0", i=init, x=y)
@@ -66,11 +66,6 @@ class reduce_window:
             one_each(what, values, x.rank, rules[0], x)
             positive(what, values, rules[1])
         pairs(padding, x.rank, "C12", x)
-        accumulated = tensors(body.result_types)
-        takes(body, [*accumulated, *accumulated, *types[2 * n :]], "C13", "body")
-        for y, e in zip(xs, accumulated, strict=True):
-            ok = e.rank == 0 and promotable(y.dtype, e.dtype)
-            require(ok, "C13", "body returns {e}, to which elements of {x} cannot be promoted", e=e, x=y)
         moved = axes(window_dimensions, window_strides, padding, base_dilations, window_dilations)
         return one_or_results([TensorType(e.dtype, windows_of(x, moved)) for e in accumulated])
 
@@ -253,23 +248,20 @@ class select_and_scatter:
     ) -> Type:
         x, s, init = tensor(operand), tensor(source), tensor(init_value)
         require(x.dtype is s.dtype, "C1", "{x} and {s} have different element types", x=x, s=s)
+        require(len(scatter.results) == 1, "C10", "scatter returns {n} values, not one", n=len(scatter.results))
+        (r,) = accumulates(scatter, [x], captures, "C10", "scatter")
+        e = TensorType(x.dtype)
+        takes(select, [e, e, *captures], "C9", "select")
+        gives(select, [TensorType(i1)], "C9", "select")
         require(init.dtype is x.dtype, "C3", "the init value {i} of {x} has another element type", i=init, x=x)
         require(init.rank == 0, "I3", "the init value {i} must have rank 0", i=init)
-        one_each("window_dimensions", window_dimensions, x.rank, "C4", x)
+        one_each("window_dimensions", window_dimensions or (), x.rank, "C4", x)
         positive("window_dimensions", window_dimensions, "C5")
         one_each("window_strides", window_strides, x.rank, "C6", x)
         positive("window_strides", window_strides, "C7")
         pairs(padding, x.rank, "C8", x)
-        want = windows_of(x, axes(window_dimensions or (1,) * x.rank, window_strides, padding, None, None))
+        want = windows_of(x, axes(window_dimensions or (), window_strides, padding, None, None))
         require(same_shape(s.shape, want), "C2", "the source {s} must have the shape {w}", s=s, w=want)
-        e = TensorType(x.dtype)
-        takes(select, [e, e, *captures], "C9", "select")
-        gives(select, [TensorType(i1)], "C9", "select")
-        require(len(scatter.results) == 1, "C10", "scatter returns {n} values", n=len(scatter.results))
-        r = tensors(scatter.result_types)[0]
-        takes(scatter, [r, r, *captures], "C10", "scatter")
-        ok = r.rank == 0 and promotable(x.dtype, r.dtype)
-        require(ok, "C10", "scatter returns {r}, to which elements of {x} cannot be promoted", r=r, x=x)
         return x.with_dtype(r.dtype)
 
     @staticmethod

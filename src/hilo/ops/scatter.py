@@ -13,13 +13,13 @@ from hilo.ir.module import Function, region
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
 from hilo.ops.checks import (
+    accumulates,
     ascending,
     in_range,
-    promotable,
+    reduced,
     same_dim,
     same_shape,
     scalars,
-    takes,
     tensor,
     tensors,
     unique,
@@ -66,18 +66,21 @@ class scatter:
         unique_indices: bool,
         update_computation: Function,
     ) -> Type:
-        n = len(update_computation.results)
-        require(
-            n > 0 and 2 * n + 1 <= len(types),
-            "C5",
-            "update_computation returns {n} values for {m} operands",
-            n=n,
-            m=len(types),
-        )
+        n = reduced(types, update_computation, "C5", "C23", "update_computation", others=1)
         xs, s, us = tensors(types[:n]), tensor(types[n]), tensors(types[n + 1 : 2 * n + 1])
         x, u, captures = xs[0], us[0], types[2 * n + 1 :]
         require(s.dtype.is_int, "I2", "scatter indices must be integers, not {s}", s=s)
         require(all(same_shape(t.shape, x.shape) for t in xs), "C1", "inputs have several shapes: {xs}", xs=xs)
+        require(
+            0 <= index_vector_dim <= s.rank,
+            "C22",
+            "index_vector_dim {d} is out of range for {s}",
+            d=index_vector_dim,
+            s=s,
+        )
+        rank = s.rank - (index_vector_dim < s.rank) + len(update_window_dims)
+        require(u.rank == rank, "C4", "the updates {u} must have rank {r}: the axes of {s} without index_vector_dim, "
+                "and update_window_dims", u=u, r=rank, s=s)  # fmt: skip
         hidden = [*inserted_window_dims, *input_batching_dims]
         require(
             x.rank == len(update_window_dims) + len(hidden),
@@ -88,6 +91,7 @@ class scatter:
             m=len(update_window_dims) + len(hidden),
         )
         require(all(same_shape(t.shape, u.shape) for t in us), "C3", "updates have several shapes: {us}", us=us)
+        accumulated = accumulates(update_computation, xs, captures, "C23", "update_computation")
         for a, b in zip(xs, us, strict=True):
             require(a.dtype is b.dtype, "C6", "the updates {b} have another element type than {a}", a=a, b=b)
         ok = unique(update_window_dims) and ascending(update_window_dims)
@@ -125,13 +129,6 @@ class scatter:
         require(
             ok, "C18", "batching dims {a} of {x} and {b} of {s} differ in size", a=input_batching_dims, x=x, b=sb, s=s
         )
-        require(
-            0 <= index_vector_dim <= s.rank,
-            "C22",
-            "index_vector_dim {d} is out of range for {s}",
-            d=index_vector_dim,
-            s=s,
-        )
         components = s.shape[index_vector_dim] if index_vector_dim < s.rank else 1
         require(
             same_dim(components, len(to)),
@@ -149,11 +146,6 @@ class scatter:
         )
         require(in_range(to, x.rank), "C21", "scatter_dims_to_operand_dims {m} does not name axes of {x}", m=to, x=x)
         _check_updates(x, s, u, update_window_dims, hidden, index_vector_dim)
-        accumulated = tensors(update_computation.result_types)
-        takes(update_computation, [*accumulated, *accumulated, *captures], "C23", "update_computation")
-        for a, e in zip(xs, accumulated, strict=True):
-            ok = e.rank == 0 and promotable(a.dtype, e.dtype)
-            require(ok, "C23", "update_computation returns {e}, to which elements of {a} cannot be promoted", e=e, a=a)
         return one_or_results([a.with_dtype(e.dtype) for a, e in zip(xs, accumulated, strict=True)])
 
     @staticmethod
@@ -313,9 +305,6 @@ def _check_updates(
     """The updates' shape: scatter axes like the indices', window axes no larger than the input's (C4)."""
     batch = [n for d, n in enumerate(s.shape) if d != vector]
     bounds = [n for d, n in enumerate(x.shape) if d not in hidden]
-    require(
-        u.rank == len(batch) + len(bounds), "C4", "the updates {u} must have rank {r}", u=u, r=len(batch) + len(bounds)
-    )
     scattered = [n for d, n in enumerate(u.shape) if d not in window_dims]
     require(
         same_shape(scattered, batch),

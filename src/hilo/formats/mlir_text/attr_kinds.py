@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from hilo.formats.mlir_text import schema
-from hilo.ir.op import Attrs, Opaque
+from hilo.ir.op import Array, Attrs, Opaque
 
 
 class Spread(dict[str, Any]):
@@ -50,6 +50,7 @@ _FITS: Final[dict[str, tuple[str, Callable[[Any], bool] | None]]] = {
     "dense": ("dense integers", lambda v: isinstance(v, Opaque) or (_INTS(v) or _tuple_of(_INTS)(v))),
     "layouts": ("a list of dense integers", _tuple_of(_INTS)),
     "tilings": ("a list of lists of dense integers", _tuple_of(_tuple_of(_INTS))),
+    "value": ("a number or dense numbers", lambda v: isinstance(v, Array)),
     "list": ("a list or a dictionary", lambda v: isinstance(v, tuple | Attrs)),
     "channel_handle": ("a channel handle", lambda v: isinstance(v, tuple) and len(v) == 2 and _INTS(v)),
     "dot_algorithm": ("a dot algorithm", lambda v: isinstance(v, tuple) and len(v) == 7),

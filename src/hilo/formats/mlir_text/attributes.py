@@ -15,8 +15,9 @@ from hilo.formats.mlir_text import schema
 from hilo.formats.mlir_text.attr_kinds import Spread, misfit
 from hilo.formats.mlir_text.cursor import Cursor
 from hilo.formats.mlir_text.dense import from_bytes, nested_tuple, parse_dense, round_to
+from hilo.formats.mlir_text.structs import enum, struct_fields
 from hilo.formats.mlir_text.types import parse_function_type, parse_type
-from hilo.ir.dtypes import from_mlir
+from hilo.ir.dtypes import f64, from_mlir, i64
 from hilo.ir.op import Array, Attrs, Opaque
 from hilo.ir.types import TensorType
 
@@ -41,8 +42,8 @@ def _entry(c: Cursor, attrs: dict[str, Any]) -> None:
         value: Any = raw_attribute(c) if c.accept("=") else Opaque("unit")
     elif not c.accept("="):
         value = True
-    elif name == "value" and c.tokens[c.at].startswith("dense"):
-        value = parse_elements(c)
+    elif name == "value":
+        value = parse_elements(c) if c.tokens[c.at].startswith("dense") else _typed_number(c)
     else:
         value = parse_attribute(c)
     wrong = misfit(name, value)
@@ -60,9 +61,12 @@ def _entry(c: Cursor, attrs: dict[str, Any]) -> None:
 
 
 def raw_attribute(c: Cursor) -> Opaque:
-    """Any attribute as its text, with aliases replaced by what they stand for."""
+    """Any attribute as its text, with aliases replaced by what they stand for. StableHLO's own must be well-formed."""
     first = c.at
-    skip_attribute(c)
+    if _struct_kind(c):
+        parse_attribute(c)
+    else:
+        skip_attribute(c)
     last = c.at - 1
     if not c.aliases or not any(c.tokens[i] in c.aliases for i in range(first, last + 1)):
         return Opaque(c.source.slice(first, last))
@@ -212,6 +216,17 @@ def _number(c: Cursor) -> int | float:
     return bool(value & 1) if dtype is not None and dtype.kind == "b" else value
 
 
+def _typed_number(c: Cursor) -> Array:
+    """`1.5 : f32` or `true` as an array of rank 0; without a type i64 or f64."""
+    start = c.at
+    if c.tokens[start] in ("true", "false"):
+        return Array(np.bool_(c.take() == "true"))
+    value = _number(c)
+    token = c.tokens[c.at - 1]
+    t = TensorType(from_mlir(token) or (f64 if isinstance(value, float) else i64))
+    return Array(np.asarray(value).astype(t.dtype.np)) if isinstance(value, bool) else parse_dense(repr(value), t)
+
+
 def parse_elements(c: Cursor) -> Array:
     """`dense<...> : tensor<...>` or `dense_resource<name> : tensor<...>`."""
     start = c.at
@@ -265,7 +280,14 @@ def _text_of_function_type(c: Cursor) -> str:
     return c.source.slice(start, c.at - 1)
 
 
-_OWN_SYNTAX: Final = ("conv", "result_accuracy", "result_accuracy_mode")
+_DIALECTS: Final = ("stablehlo", "mhlo", "chlo")
+_STRUCTS: Final = frozenset((*schema.STRUCTS, *schema.SPREAD, "conv", "result_accuracy", "result_accuracy_mode"))
+
+
+def _struct_kind(c: Cursor) -> bool:
+    """Whether a struct of StableHLO (`#stablehlo.gather<...>`) is at the cursor."""
+    dialect, _, kind = c.tokens[c.at][1:].partition(".")
+    return c.tokens[c.at][:1] == "#" and dialect in _DIALECTS and kind in _STRUCTS and c.tokens[c.at + 1] == "<"
 
 
 def _dialect_attribute(c: Cursor) -> Any:
@@ -280,7 +302,7 @@ def _dialect_attribute(c: Cursor) -> Any:
             c.at = back
         return known
     dialect, _, kind = name[1:].partition(".")
-    if dialect in ("stablehlo", "mhlo", "chlo"):
+    if dialect in _DIALECTS:
         if not kind and c.accept("<"):
             kind = c.keyword("the attribute's kind")
             if c.tokens[c.at] == "<":
@@ -292,19 +314,10 @@ def _dialect_attribute(c: Cursor) -> Any:
                 return raw_attribute(c)
             c.expect(">")
             return value
-        if kind in schema.STRUCTS or kind in schema.SPREAD or kind in _OWN_SYNTAX:
+        if kind in _STRUCTS:
             return _struct(c, kind)
     c.at = start
     return raw_attribute(c)
-
-
-def enum(c: Cursor, kind: str) -> str:
-    """A value of the enum `kind`."""
-    value = c.keyword(f"a value of the enum {kind}")
-    if value not in schema.ENUMS[kind]:
-        c.at -= 1
-        raise c.expected(f"one of {', '.join(schema.ENUMS[kind])}")
-    return value
 
 
 def _struct(c: Cursor, kind: str) -> Any:
@@ -328,35 +341,6 @@ def _struct(c: Cursor, kind: str) -> Any:
     return Attrs(fields) if kind == "output_operand_alias" else tuple(fields.values())
 
 
-def struct_fields(c: Cursor, fields: dict[str, Any]) -> dict[str, Any]:
-    """`<name = value, ...>` in any order; a field may be left out if it has a default."""
-    c.expect("<")
-    found: dict[str, Any] = {}
-
-    def field() -> None:
-        start = c.at
-        name = c.keyword("a field's name")
-        if name not in fields or name in found:
-            c.at = start
-            raise c.expected(f"one of the fields {', '.join(k for k in fields if k not in found) or '(none left)'}")
-        c.expect("=")
-        if c.tokens[c.at] == "[":
-            found[name] = c.integers()
-        elif c.tokens[c.at] in ("true", "false"):
-            found[name] = c.take() == "true"
-        elif isinstance(fields[name], str):
-            found[name] = c.keyword("a type")
-        else:
-            found[name] = c.integer()
-
-    c.comma_list(">", field)
-    missing = [k for k, default in fields.items() if k not in found and (default is None or isinstance(default, str))]
-    if missing:
-        c.at -= 1
-        raise c.error(f"field '{missing[0]}' is missing")
-    return {k: found.get(k, default) for k, default in fields.items()}
-
-
 def accuracy(c: Cursor) -> str:
     """`<atol = 0.1, ulps = 2, mode = ...>`: "DEFAULT", "HIGHEST", or "TOLERANCE" with the numbers behind it."""
     c.expect("<")
@@ -374,5 +358,10 @@ def accuracy(c: Cursor) -> str:
         else:
             raise c.error(f"'{name}' is not a field of result_accuracy")
 
+    start = c.at
     c.comma_list(">", field)
+    if mode != "TOLERANCE" and any(numbers.values()):
+        raise c.error(f"a result_accuracy of mode {mode} has no tolerances: they must be 0", start)
+    if any(v < 0 for v in numbers.values()):
+        raise c.error("the tolerances of a result_accuracy must not be negative", start)
     return " ".join([mode, *(f"{k}={v!r}" for k, v in numbers.items() if v)])

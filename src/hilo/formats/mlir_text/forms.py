@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hilo.formats.mlir_text.attributes import enum, parse_dict, struct_fields
+from hilo.formats.mlir_text.attributes import parse_dict
 from hilo.formats.mlir_text.cursor import Cursor
 from hilo.formats.mlir_text.lexer import quote
 from hilo.formats.mlir_text.names import BINARY, CHLO_BROADCAST, CHLO_UNARY, UNARY
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.formats.mlir_text.schema import STRUCTS
+from hilo.formats.mlir_text.structs import enum, struct_fields
 from hilo.formats.mlir_text.types import (
     parse_function_type,
     parse_type,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from hilo.errors import Error, Unsupported, VerifyError
+from hilo.errors import Error, Unsupported
 from hilo.formats.mlir_text import schema
 from hilo.formats.mlir_text.attributes import parse_dict
 from hilo.formats.mlir_text.cursor import Cursor
@@ -17,7 +17,8 @@ from hilo.formats.mlir_text.types import parse_function_type, parse_type, print_
 from hilo.ir import registry
 from hilo.ir.module import Loc, parameter
 from hilo.ir.op import Attrs, Op, OpDef
-from hilo.ir.types import OpaqueType, Results, Type, compatible
+from hilo.ir.types import OpaqueType, Results, Type
+from hilo.ops.result_rules import check_result
 
 TERMINATORS = frozenset(("return", "func.return", "stablehlo.return", "mhlo.return", "chlo.return"))
 
@@ -176,10 +177,9 @@ class Parser(Cursor):
             self._check_operands(s, at)
         attrs = s.attrs
         operands = s.operands
-        if s.regions:
+        if s.regions or name.partition(".")[2] in schema.REGIONS:
             self._close_regions(name, s, at)
-            assert s.captures is not None
-            operands = [*operands, *s.captures.positions]
+            operands = [*operands, *s.captures.positions] if s.captures is not None else operands
         declared = s.result_types
         want: Type | None = None
         if declared is not None:
@@ -188,13 +188,11 @@ class Parser(Cursor):
                 attrs["type"] = want
         try:
             op = kind.make(operands, Attrs(attrs), loc)
-            if want is not None and not compatible(op.type, want):
-                inferred, declared = print_type(op.type), print_type(want)
-                raise VerifyError(f"the result type is {inferred} by the op's rules, but {declared} is declared",
-                                  loc=loc, op=kind.full_name)  # fmt: skip
+            if want is not None:
+                check_result(kind.full_name, op.type, want, print_type)
         except Error as e:
-            if not _has_file(loc):
-                e.loc = self.source.loc(at)
+            e.loc = loc if _has_file(loc) else self.source.loc(at)
+            e.op = e.op or kind.full_name
             raise
         except AttributeError:
             if any(isinstance(o.type, OpaqueType) for o in operands) or isinstance(want, OpaqueType):
@@ -216,10 +214,9 @@ class Parser(Cursor):
 
     def _close_regions(self, name: str, s: Syntax, at: int) -> None:
         names = schema.REGIONS.get(name.partition(".")[2], ())
-        regions = s.regions
-        closed = [r.scope.close(r.results, "region") for r in regions]
-        if names and names[-1].endswith("*"):
-            s.attrs[names[-1][:-1]] = tuple(closed)
+        closed = [r.scope.close(r.results, "region") for r in s.regions]
+        if names and names[-1][-1] in "*?":
+            s.attrs |= {names[-1][:-1]: tuple(closed)} if closed or names[-1][-1] == "*" else {}
         elif len(closed) != len(names):
             raise self.error(f"{len(closed)} regions, but the op has {len(names)}", at)
         else:

@@ -34,6 +34,7 @@ PRETTY: Final[dict[str, Parse]] = {
     **{f"{d}.{name}": f.parse for d in ("stablehlo", "mhlo") for name, f in forms.STABLEHLO_FORMS.items()},
     **{f"{d}.{name}": parse for d in ("stablehlo", "mhlo") for name, (parse, _) in _SPECIAL.items()},
     **{f"chlo.{name}": f.parse for name, f in forms.CHLO_FORMS.items()},
+    "arith.constant": special.parse_arith_constant,
     "chlo.constant": special.parse_constant,
     "chlo.scan": structured.parse_scan,
     "chlo.top_k": special.parse_top_k,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hilo.formats.mlir_text.attributes import enum, parse_dict, parse_elements
+from hilo.formats.mlir_text.attributes import parse_dict, parse_elements
 from hilo.formats.mlir_text.dense import print_dense
 from hilo.formats.mlir_text.forms import (
     ALGORITHM,
@@ -20,6 +20,7 @@ from hilo.formats.mlir_text.forms import (
 )  # fmt: skip
 from hilo.formats.mlir_text.lexer import quote
 from hilo.formats.mlir_text.parser import Parser, Syntax
+from hilo.formats.mlir_text.structs import enum
 from hilo.formats.mlir_text.types import parse_function_type, print_function_type, print_type
 from hilo.ir.op import Op
 from hilo.ir.types import Type, result_types
@@ -50,6 +51,13 @@ def parse_constant(p: Parser, name: str) -> Syntax:
     attrs = parse_dict(p)
     value = parse_elements(p)
     return Syntax([], {"value": value, **attrs}, None, (_declared(p, value.type),))
+
+
+def parse_arith_constant(p: Parser, name: str) -> Syntax:
+    """`arith.constant dense<...> : T`, the same constant in another dialect; no numbers beside tensors."""
+    s = parse_constant(p, name)
+    s.kind = "stablehlo.constant"
+    return s
 
 
 def _declared(p: Parser, t: Type) -> Type:

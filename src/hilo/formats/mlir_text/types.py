@@ -15,7 +15,7 @@ from hilo.ir.types import TOKEN, UNKNOWN, Dim, OpaqueType, Results, TensorType, 
 
 _DIMS = re.compile(r"\s*(?:(\d+|\?)\s*x\s*)")
 _BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^\]]*)\]\s*>)")
-_STORAGE = re.compile(r"!quant\.uniform<\s*(i\d+|u\d+)\b")
+_STORAGE = re.compile(r"!quant\.uniform<\s*(i\d+|ui?\d+)\b")
 _COMPLEX = re.compile(r"complex<\s*(\w+)\s*>")
 _BUILTIN = re.compile(r"(?:[su]?i\d+|f\d\w*|bf16|tf32|index|none)\Z")
 _MAX_RANK = 1024
@@ -68,6 +68,11 @@ def _dialect_type(c: Cursor) -> Type:
     name = c.take()
     if name in ("!stablehlo.token", "!mhlo.token"):
         return TOKEN
+    if name == "!stablehlo.future":
+        return _future(c)
+    if name.startswith("!stablehlo."):
+        c.at -= 1
+        raise c.error(f"{name} is no type of StableHLO, whose own are !stablehlo.token and !stablehlo.future<...>")
     if c.tokens[c.at] == "<":
         return OpaqueType(name + c.balanced())
     start = c.aliases.get(name)
@@ -79,6 +84,17 @@ def _dialect_type(c: Cursor) -> Type:
         known = c.alias_values["type", name] = parse_type(c)
         c.at = back
     return known
+
+
+def _future(c: Cursor) -> Type:
+    """`!stablehlo.future<T, ...>`, whose types are tensors."""
+    start = c.at
+    c.expect("<")
+    types = c.comma_list(">", lambda: parse_type(c))
+    wrong = next((t for t in types if not isinstance(t, TensorType)), None)
+    if wrong is not None:
+        raise c.error(f"the types of a future are tensors, not {print_type(wrong)}", start)
+    return OpaqueType(f"!stablehlo.future<{', '.join(map(print_type, types))}>")
 
 
 def _tensor(body: str, c: Cursor) -> TensorType:
@@ -126,7 +142,7 @@ def _element(text: str, encoding: str | None, c: Cursor) -> tuple[DType, str | N
         start = c.aliases[text]
         text = c.source.slice(start, _end_of_type(c, start))
     if m := _STORAGE.match(text):
-        storage = from_mlir(m[1].replace("u", "ui"))
+        storage = from_mlir(re.sub("ui?", "ui", m[1]))
         if storage is None or encoding is not None:
             raise Unsupported(f"the quantized element type {text} is not supported")
         return storage, text

@@ -1,0 +1,116 @@
+"""Which constraint of the specification a declared result type breaks. Imports errors and ir.
+
+Results are inferred; a text or a file also declares them. Where the two differ, the error names the constraint that
+ties the result to the operands: most ops have one for the shape and one for the element type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from hilo.errors import VerifyError, require
+from hilo.ir.types import UNKNOWN, Dim, TensorType, Type, compatible, result_types
+
+
+class Rules(NamedTuple):
+    """The constraints on a result's shape, its element type (or type, if it is no tensor), the number of results."""
+
+    shape: str = "C1"
+    element: str = "C1"
+    number: str = ""
+
+
+_RULES: Final[dict[str, Rules]] = {
+    "stablehlo.abs": Rules("C1", "C2"),
+    "stablehlo.after_all": Rules("", ""),
+    "stablehlo.all_gather": Rules("C6", "C6", "C6"),
+    "stablehlo.all_reduce": Rules("C6", "C7", "C6"),
+    "stablehlo.all_to_all": Rules("C9", "C9", "C9"),
+    "stablehlo.async_start": Rules("C4", "C4"),
+    "stablehlo.batch_norm_grad": Rules("C3", "C2"),
+    "stablehlo.batch_norm_inference": Rules("C7", "C7"),
+    "stablehlo.batch_norm_training": Rules("C7", "C7"),
+    "stablehlo.broadcast": Rules("", ""),
+    "stablehlo.case": Rules("C4", "C4", "C4"),
+    "stablehlo.clamp": Rules("C4", "C4"),
+    "stablehlo.collective_broadcast": Rules("C3", "C3", "C5"),
+    "stablehlo.collective_permute": Rules("C5", "C5"),
+    "stablehlo.collective_reduce": Rules("C3", "C3", "C3"),
+    "stablehlo.compare": Rules("C2", ""),
+    "stablehlo.complex": Rules("C2", "C3"),
+    "stablehlo.concatenate": Rules("C6", "C5"),
+    "stablehlo.convolution": Rules("C25", "C27"),
+    "stablehlo.create_token": Rules("", ""),
+    "stablehlo.cross-replica-sum": Rules("C6", "C7"),
+    "stablehlo.dynamic_gather": Rules("C13", "C14"),
+    "stablehlo.dynamic_slice": Rules("C5", "C1"),
+    "stablehlo.fft": Rules("C5", "C2"),
+    "stablehlo.gather": Rules("C22", "C23"),
+    "stablehlo.get_dimension_size": Rules("", ""),
+    "stablehlo.get_tuple_element": Rules("C2", "C2"),
+    "stablehlo.if": Rules("C3", "C3", "C3"),
+    "stablehlo.imag": Rules("C1", "C2"),
+    "stablehlo.is_finite": Rules("C1", ""),
+    "stablehlo.map": Rules("C1", "C4"),
+    "stablehlo.optimization_barrier": Rules("C1", "C1", "C1"),
+    "stablehlo.pad": Rules("C4", "C1"),
+    "stablehlo.partition_id": Rules("", ""),
+    "stablehlo.real": Rules("C1", "C2"),
+    "stablehlo.reduce": Rules("C7", "C8", "C3"),
+    "stablehlo.reduce_scatter": Rules("C8", "C9"),
+    "stablehlo.reduce_window": Rules("C15", "C16", "C1"),
+    "stablehlo.replica_id": Rules("", ""),
+    "stablehlo.rng_bit_generator": Rules("C1", "C1", "C1"),
+    "stablehlo.scatter": Rules("C24", "C25", "C5"),
+    "stablehlo.select": Rules("C2", "C2"),
+    "stablehlo.select_and_scatter": Rules("C11", "C12"),
+    "stablehlo.set_dimension_size": Rules("", ""),
+    "stablehlo.slice": Rules("C5", "C1"),
+    "stablehlo.sort": Rules("C2", "C2", "C2"),
+    "stablehlo.torch_index_select": Rules("", ""),
+    "stablehlo.transpose": Rules("C3", "C1"),
+    "stablehlo.triangular_solve": Rules("C4", "C4"),
+    "stablehlo.while": Rules("C3", "C3", "C3"),
+}
+# Ops whose result's shape the program must know when it is compiled: their dynamic_* forms take it as an operand.
+_STATIC: Final = {
+    "stablehlo.reshape": "dynamic_reshape",
+    "stablehlo.broadcast_in_dim": "dynamic_broadcast_in_dim",
+    "stablehlo.iota": "dynamic_iota",
+}
+
+
+def rules_of(op: str) -> Rules:
+    """The constraints on the results of `op` (its full name); ops outside of the specification have none."""
+    return _RULES.get(op) or (Rules() if op.startswith("stablehlo.") else Rules("", ""))
+
+
+def check_result(op: str, inferred: Type, declared: Type, show: Callable[[Type], str] = repr) -> None:
+    """Require that the declared result type fits the inferred one; `VerifyError` with the constraint that it breaks.
+
+    Unknown dims and bounds may differ as long as the sizes can be the same. `show` writes a type into the message.
+    """
+    if op in _STATIC and isinstance(declared, TensorType) and not declared.is_static:
+        dims = [d for d in declared.shape if isinstance(d, Dim)]
+        require(UNKNOWN not in dims and len(dims) <= 1, "",
+                "the result {t} must be static, with at most one bounded dimension; use {d} for run-time sizes",
+                t=show(declared), d=_STATIC[op])  # fmt: skip
+    if compatible(inferred, declared):
+        return
+    rules = rules_of(op)
+    want, got = result_types(inferred), result_types(declared)
+    require(len(want) == len(got), rules.number or rules.shape,
+            "the op has {n} results by its rules, but {m} are declared", n=len(want), m=len(got))  # fmt: skip
+    at, (a, b) = next((i, pair) for i, pair in enumerate(zip(want, got, strict=True)) if not compatible(*pair))
+    which = f"type of result {at}" if len(want) > 1 else "result type"
+    text = f"the {which} is {show(a)} by the op's rules, but {show(b)} is declared"
+    raise VerifyError(text, rule=_broken(rules, a, b))
+
+
+def _broken(rules: Rules, a: Type, b: Type) -> str:
+    """The constraint that `b`, declared in the place of `a`, breaks."""
+    if not isinstance(a, TensorType) or not isinstance(b, TensorType):
+        return rules.element
+    same_shape = compatible(a, TensorType(a.dtype, b.shape, a.encoding))
+    return rules.element if same_shape else rules.shape
