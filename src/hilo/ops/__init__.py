@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hilo.ops import (  # noqa: F401
+    batch_norm,
     calls,
     chlo,
     chlo_broadcast,

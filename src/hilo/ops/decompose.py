@@ -1,0 +1,49 @@
+"""What ops that expand into others share: constants, sums, and evaluation by the expansion. Imports ir, ops.
+
+An op whose meaning the specification gives as a program of other ops is evaluated as that program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from hilo.ir.dtypes import DType, from_numpy
+from hilo.ir.interpret import run
+from hilo.ir.module import region
+from hilo.ir.op import Array, Op
+from hilo.ir.types import TensorType
+from hilo.ops.constant import constant
+from hilo.ops.control import one_or_tuple
+from hilo.ops.elementwise_arith import add
+from hilo.ops.numeric import narrow
+from hilo.ops.reduce import body_of, reduce
+from hilo.ops.shape import broadcast_in_dim
+
+
+def full(value: Any, dtype: DType, shape: Sequence[int] = ()) -> Op:
+    """A constant of one value everywhere, rounded to `dtype`."""
+    one = narrow(np.asarray(value, np.float64), dtype) if dtype.is_float else np.asarray(value).astype(dtype.np)
+    return constant(value=Array(one, shape))
+
+
+def spread(x: Op, shape: Sequence[int], dims: Sequence[int]) -> Op:
+    """`x` broadcast to `shape`, its axes becoming `dims`."""
+    return broadcast_in_dim(x, broadcast_dimensions=tuple(dims), type=TensorType(x.dtype, shape))
+
+
+def total(x: Op, dims: Sequence[int]) -> Op:
+    """The sum of `x` over `dims`."""
+    return reduce(x, full(0, x.dtype), dimensions=tuple(dims), body=body_of(add, x.dtype))
+
+
+def by_expansion(expand: Callable[..., Any]) -> Callable[..., Any]:
+    """`evaluate` as what `expand` means."""
+
+    def evaluate(*arrays: np.ndarray, **attrs: Any) -> Any:
+        types = [TensorType(from_numpy(x.dtype), x.shape) for x in arrays]
+        return one_or_tuple(run(region(types, lambda *xs: expand(*xs, **attrs)), arrays))
+
+    return evaluate
