@@ -40,7 +40,7 @@ def wrap(value: int, bits: int) -> int:
 
 
 class Builder:
-    """Builds one `Func`. `block` is where effects go; pure nodes go to the outermost block where their operands exist."""
+    """Builds one `Func`. `block` is where effects go; pure nodes go to the outermost block that has their operands."""
 
     def __init__(self, func: Func) -> None:
         self.func = func
@@ -261,7 +261,7 @@ class Builder:
 
     def load(self, ptr: Node, type: VType, *, mask: Node | None = None, align: int = 0, nontemporal: bool = False,  # noqa: A002
              invariant: bool = False) -> Node:  # fmt: skip
-        """`invariant`: memory does not change and may be read whenever its address is known; the load may be hoisted."""
+        """`invariant`: memory does not change and may be read once its address is known; the load may be hoisted."""
         args = (ptr,) if mask is None else (ptr, mask)
         attrs = {"align": align or type.size, "nontemporal": nontemporal}
         if invariant:
@@ -337,7 +337,7 @@ class Builder:
 
     def for_(self, lo: Node | int, hi: Node | int, step: Node | int, body: Callable[..., Iterable[Node] | None],
              init: Iterable[Node] = (), *, unroll: int = 1) -> tuple[Node, ...]:  # fmt: skip
-        """for iv in range(lo, hi, step): carried = body(iv, *carried). Gives the last carried values (init if no turn)."""
+        """for iv in range(lo, hi, step): carried = body(iv, *carried). Gives the last carried values."""
         lo, hi, step = (self.i64(x) if isinstance(x, int) else x for x in (lo, hi, step))
         init = tuple(init)
         if lo.const is not None and hi.const is not None and step.const is not None:
