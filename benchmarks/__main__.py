@@ -4,6 +4,7 @@ Peers take turns within one process, round by round, so that a change in the mac
 runs one peer for a few tens of milliseconds, after a pause in which the thread pools of the others fall asleep.
 """
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import json
@@ -97,7 +98,7 @@ def _repeats(call: Callable[[], Any]) -> int:
 
 
 def _difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
-    """The largest difference, relative to the largest magnitude of each result; 0 where both have the same odd values."""
+    """The largest difference, relative to each result's largest magnitude; 0 where both have the same odd values."""
     worst = 0.0
     for a, b in zip(ours, theirs, strict=True):
         if not a.size:
@@ -160,7 +161,7 @@ def export_command() -> None:
 @click.argument("peer")
 @click.argument("threads", type=int)
 def compile_once(name: str, peer: str, threads: int) -> None:
-    """Compile one module in this process. Imports of the peer are not counted: its compiler is warmed up by nothing else."""
+    """Compile one module in this process. The peer's imports are not counted; nothing else warms its compiler up."""
     import resource
 
     (case,) = [c for c in cases([name]) if c.name == name]

@@ -53,7 +53,7 @@ def measure(case: Case, threads: int, with_xla: bool = True) -> Accuracy:
 
 
 def relative_error(got: np.ndarray, want: np.ndarray) -> float:
-    """The largest error as a part of the largest finite magnitude; infinite where one is NaN or inf and the other not."""
+    """The largest error as a part of the largest finite magnitude; infinite where only one is NaN or inf."""
     if not want.size:
         return 0.0
     g = got.astype(want.dtype)

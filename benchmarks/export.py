@@ -1,5 +1,6 @@
-"""`python -m benchmarks export`: write benchmarks/modules from JAX. Odd shapes on purpose: the shared modules are round."""
+"""`python -m benchmarks export`: write benchmarks/modules from JAX, odd shapes on purpose: the shared ones are round."""
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 import json
@@ -56,7 +57,10 @@ def programs() -> dict[str, tuple[Callable[..., Any], list[Arg]]]:
         "column_sum_30011x67": (lambda x: x.sum(0), [((30011, 67), f32)]),
         "middle_sum_61x1021x33": (lambda x: x.sum(1), [((61, 1021, 33), f32)]),
         "argmax_999x1001": (lambda x: jnp.argmax(x, -1), [((999, 1001), f32)]),
-        "gelu_bias_1023x3073": (lambda x, b: jax.nn.gelu(x + b, approximate=False), [((1023, 3073), f32), ((3073,), f32)]),
+        "gelu_bias_1023x3073": (
+            lambda x, b: jax.nn.gelu(x + b, approximate=False),
+            [((1023, 3073), f32), ((3073,), f32)],
+        ),
         "adam_1000003": (adam, [((1000003,), f32)] * 4),
         "matmul_37x511x129": (lambda a, b: a @ b, [((37, 511), f32), ((511, 129), f32)]),
         "matmul_1000x1000_nt": (lambda a, b: a @ b.T, [((1000, 1000), f32)] * 2),

@@ -1,6 +1,7 @@
-"""hilo and its peers, each as `build(text, threads) -> prepare`, `prepare(arrays) -> (call, read)`: `call()` runs once and waits,
-`read()` gives the last results as numpy arrays. A peer is imported only when it is asked for."""
+"""hilo and its peers, each as `build(text, threads) -> prepare`, `prepare(arrays) -> (call, read)`: `call()` runs
+once and waits, `read()` gives the last results as numpy arrays. A peer is imported only when it is asked for."""
 
+# pyright: reportMissingImports=false
 from __future__ import annotations
 
 from collections.abc import Callable

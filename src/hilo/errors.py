@@ -40,7 +40,8 @@ class VerifyError(Error):
         return super().__str__() + (f" [{self.rule}]" if self.rule else "")
 
     def at(self, loc: object | None, op: str | None = None) -> VerifyError:
-        return VerifyError(self.message, rule=self.rule, loc=self.loc if self.loc is not None else loc, op=self.op or op)
+        loc = self.loc if self.loc is not None else loc
+        return VerifyError(self.message, rule=self.rule, loc=loc, op=self.op or op)
 
 
 class Unsupported(Error):
@@ -48,6 +49,6 @@ class Unsupported(Error):
 
 
 def require(condition: object, rule: str, message: str, **values: object) -> None:
-    """Raise `VerifyError` for spec constraint `rule` unless `condition` holds; `message` is formatted only on failure."""
+    """Raise `VerifyError` for spec constraint `rule` unless `condition` holds; `message` is formatted only then."""
     if not condition:
         raise VerifyError(message.format(**values) if values else message, rule=rule)

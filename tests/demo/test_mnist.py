@@ -31,7 +31,8 @@ def test_a_step_agrees_with_the_interpreter() -> None:
     module = hilo.load(mnist.MODEL)
     images, labels = mnist.draw_digits(count=2200).train
     args = [images[:100], labels[:100], *mnist.initial_state(3)]
-    for g, w in zip(hilo.compile(module, entry="train")(*args), hilo.interpret(module, *args, entry="train"), strict=True):
+    got, want = hilo.compile(module, entry="train")(*args), hilo.interpret(module, *args, entry="train")
+    for g, w in zip(got, want, strict=True):
         np.testing.assert_allclose(g, w, rtol=2e-4, atol=1e-5)
 
 

@@ -1,4 +1,4 @@
-"""Loops and branches in compiled programs: pointers that swap, values carried twice, captures, nesting, in-place updates."""
+"""Loops and branches in compiled programs: pointers that swap, values carried twice, captures, nesting, updates."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def loop(carried: str, types: list[str], body: str, results: str, limit: int = 3
 def vectors(n: int, returns: str, text: str) -> str:
     params = ", ".join(f"%x{k}: {V}" for k in range(n))
     count = returns.count("%")
-    return f"func.func @main({params}) -> ({', '.join([V] * count)}) {{{text}\nreturn {returns} : {', '.join([V] * count)}\n}}"
+    types = ", ".join([V] * count)
+    return f"func.func @main({params}) -> ({types}) {{{text}\nreturn {returns} : {types}\n}}"
 
 
 PROGRAMS = {
@@ -162,7 +163,8 @@ def test_long_programs_are_cut_and_pointers_survive() -> None:
     text = vectors(
         2,
         "%c400, %r#1",
-        f"%z = stablehlo.constant dense<1> : {I}\n%u = stablehlo.slice %x0 [2:3] : ({V}) -> tensor<1xf32>\n%c0 = stablehlo.add %x0, %x1 : {V}\n"
+        f"%z = stablehlo.constant dense<1> : {I}\n%u = stablehlo.slice %x0 [2:3] : ({V}) -> tensor<1xf32>\n"
+        f"%c0 = stablehlo.add %x0, %x1 : {V}\n"
         + loop("%a = %x0, %b = %x1", [V, V], "", "%b, %a")
         + chain,
     )

@@ -47,7 +47,7 @@ class _Group(click.Group):
         except click.UsageError as e:
             near = [c for c in COMMANDS if args and c.startswith(args[0][:2])]
             if near:
-                e.message += f" Did you mean {' or '.join(near)}?"
+                raise click.UsageError(f"{e.message} Did you mean {' or '.join(near)}?", ctx) from None
             raise
 
     def invoke(self, ctx: click.Context) -> Any:

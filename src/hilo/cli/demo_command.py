@@ -59,6 +59,7 @@ def mnist_command(seeds: int, check: float | None, threads: int | None) -> None:
         TextColumn("{task.fields[loss]}"),
     )
     for seed in range(seeds):
+        report = None
         with Progress(*columns, console=console) as progress:
             task = progress.add_task("training", total=mnist.STEPS, loss="")
             for event in mnist.train(digits, seed, threads):
@@ -66,6 +67,7 @@ def mnist_command(seeds: int, check: float | None, threads: int | None) -> None:
                     report = event
                 else:
                     progress.update(task, completed=event[0], loss=f"loss {event[1]:.4g}")
+        assert report is not None  # what training ends with
         reached.append(report.accuracy)
         console.print(f"test accuracy [bold]{report.accuracy:.4f}[/]   {report.steps_per_second:,.0f} steps/s   "
                       f"compiled in {report.compile_seconds:.2f} s")  # fmt: skip

@@ -84,7 +84,7 @@ def initial_state(seed: int) -> list[np.ndarray]:
     limit = np.sqrt(6 / (784 + 10))
     w = rng.uniform(-limit, limit, (784, 10)).astype(np.float32)
     b = np.zeros(10, np.float32)
-    return [w, b, np.zeros_like(w), np.zeros_like(b), np.zeros_like(w), np.zeros_like(b), np.float32(0)]
+    return [w, b, np.zeros_like(w), np.zeros_like(b), np.zeros_like(w), np.zeros_like(b), np.zeros((), np.float32)]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from hilo.ir.types import Results, TensorType, Type, result_types
 
 
 class Array:
-    """An immutable, hashable array attribute. Compares by dtype, shape and *bytes*: 0.0 and -0.0 differ, NaN equals NaN.
+    """An immutable, hashable array attribute, compared by dtype, shape, *bytes*: 0.0 and -0.0 differ, NaN equals NaN.
 
     A splat (one value everywhere) keeps only that value; `data` is then a broadcast view without memory of its own.
     """

@@ -11,8 +11,8 @@ from hilo.loop.nodes import Func
 class Phase:
     """One parallel step: `func` is `void f(ptr bufs, i64 begin, i64 end)` and does the units begin..end of `units`.
 
-    `unit_cost` is the estimated time of one unit in nanoseconds. `helpers` are further functions that `func` calls; equal
-    ones (by name) are shared between kernels.
+    `unit_cost` is the estimated time of one unit in nanoseconds. `helpers` are further functions that `func` calls;
+    equal ones (by name) are shared between kernels.
     """
 
     func: Func

@@ -1,8 +1,9 @@
 """The loop IR: scalars and fixed vectors in SSA form, with structured control flow. About 40 kinds of nodes.
 
-A `Func` has parameters and a body `Block`; a block is a list of `Node`s; a node is an instruction and the value it gives.
-Structured nodes (`for`, `while`, `if`) hold blocks. Backends know only this file (and ir.dtypes has no say here: i1 is a
-mask bit, unsigned is a property of the instruction, bf16/f16/complex do not exist at this level except as i16 in memory).
+A `Func` has parameters and a body `Block`; a block is a list of `Node`s; a node is an instruction and the value it
+gives. Structured nodes (`for`, `while`, `if`) hold blocks. Backends know only this file (and ir.dtypes has no say here:
+i1 is a mask bit, unsigned is a property of the instruction, bf16/f16/complex do not exist at this level except as i16
+in memory).
 
 Kinds (args; attrs):
   const (; value)                 number, or a tuple of numbers for a vector constant
@@ -44,15 +45,15 @@ class VType:
 
     __slots__ = ("lanes", "scalar")
     _pool: dict[tuple[str, int], VType] = {}
-    scalar: Final[str]
-    lanes: Final[int]
+    scalar: str
+    lanes: int
 
     def __new__(cls, scalar: str, lanes: int = 1) -> VType:
         key = (scalar, lanes)
         t = cls._pool.get(key)
         if t is None:
             t = object.__new__(cls)
-            t.scalar, t.lanes = scalar, lanes  # type: ignore[misc]
+            t.scalar, t.lanes = scalar, lanes
             t = cls._pool.setdefault(key, t)
         return t
 
@@ -134,7 +135,7 @@ class Block:
 
 
 class Func:
-    """A function: `params` (name, type), `ret` type, body. `attrs`: inline ("always"/"never"), private, noalias (names)."""
+    """`params` (name, type), `ret` type, body. `attrs`: inline ("always"/"never"), private, noalias (names)."""
 
     __slots__ = ("attrs", "body", "name", "param_types", "params", "ret")
 

@@ -173,7 +173,7 @@ def _agrees(o: Op, operands: Arrays, got: np.ndarray, want: np.ndarray) -> np.nd
         return compare.close(got, want, ULPS, _loose(operands, want))
     if want.dtype.kind == "c":
         with np.errstate(all="ignore"):
-            unit = np.spacing(np.maximum(np.abs(want.real), np.abs(want.imag))).astype(np.float64)
+            unit = np.spacing(np.maximum(np.abs(np.real(want)), np.abs(np.imag(want)))).astype(np.float64)
         return compare.close(got, want, ULPS, ULPS * np.nan_to_num(unit, nan=0.0, posinf=0.0))
     ops = [x for f in _functions(o) for x in f.ops] or [o]
     exact = all(WORK.get(x.kind.name, 1.0) < EXPENSIVE and x.kind.name not in COMBINING for x in ops)
