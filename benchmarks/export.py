@@ -1,4 +1,4 @@
-"""`python -m benchmarks export`: write benchmarks/modules from JAX, odd shapes on purpose: the shared ones are round."""
+"""`python -m benchmarks export`: write benchmarks/modules from JAX, odd shapes on purpose: shared ones are round."""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations

@@ -59,7 +59,7 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
     trace.start(module)
     if entry not in module.functions:
         raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions) or 'none'}")
-    f: Any = trace.step("inline", lambda m: inline(m, entry), cast("Any", module), required=True)
+    f: Any = trace.step("inline", lambda _: inline(module, entry), cast("Any", module), required=True)
     if constants:
         f = bind(f, constants)
     for name, p in passes(options):
@@ -266,7 +266,7 @@ def optimized_text(module: Module, *, entry: str = "main", passes: Iterable[str]
     trace = Trace(options)
     trace.start(module)
     if "inline" in names:
-        f: Any = trace.step("inline", lambda m: inline(m, entry), cast("Any", module))
+        f: Any = trace.step("inline", lambda _: inline(module, entry), cast("Any", module))
         f = f if isinstance(f, Function) else module[entry]
     else:
         f = module[entry]

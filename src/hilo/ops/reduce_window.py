@@ -31,8 +31,8 @@ class reduce_window:
     elements, `window_dilations` apart, move by `window_strides` over the inputs, between whose elements are
     `base_dilations - 1` holes and around which are `padding` (low, high) places; negative padding cuts off. Each init
     value enters exactly once per window; padding and holes hold no elements. Elements combine in row-major order; how
-    they are grouped is open, so the body should be associative. Sums of narrower floats than f32 accumulate in it and round once.
-    Spec: reduce_window.
+    they are grouped is open, so the body should be associative. Sums of narrower floats than f32 accumulate in it and
+    round once. Spec: reduce_window.
     """
 
     attrs = {"window_strides": None, "base_dilations": None, "window_dilations": None, "padding": None}

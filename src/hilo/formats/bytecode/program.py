@@ -27,7 +27,7 @@ from hilo.formats.mlir_text.parser import TERMINATORS
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Function, Loc, Module, parameter
-from hilo.ir.op import NO_ATTRS, Attrs, Op, OpDef, Opaque
+from hilo.ir.op import NO_ATTRS, Attrs, Op, Opaque, OpDef
 from hilo.ir.types import OpaqueType, Results, Type
 
 _ATTRS, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USES, _PROPERTIES = 1, 2, 4, 8, 16, 32, 64
