@@ -89,6 +89,8 @@ def group(program: Program) -> list[list[Func]]:
             phase.func.name = f"k{len(kernels)}_{call.op.name}"
             kernels.append(phase.func)
     entry = emit_entry(program)
+    needed = called(entry)
+    kernels = [k for k in kernels if k.name in needed]
     shared = [[h] for h in helpers.values()]
     own = [kernels[i : i + GROUP] for i in range(0, len(kernels), GROUP)]
     if own and len(own[-1]) + len(entry) <= GROUP:
@@ -96,6 +98,20 @@ def group(program: Program) -> list[list[Func]]:
     else:
         own.append(entry)
     return [*shared, *own]
+
+
+def called(funcs: Iterable[Func]) -> set[str]:
+    """Names of the functions that `funcs` call or take the address of."""
+    names: set[str] = set()
+    stack = [f.body for f in funcs]
+    while stack:
+        for n in stack.pop().nodes:
+            stack.extend(n.blocks)
+            if n.kind == "call":
+                names.add(n.attrs["callee"])
+            elif n.kind == "funcptr":
+                names.add(n.attrs["name"])
+    return names
 
 
 def generate(program: Program, target: Target, options: Options) -> Code:

@@ -92,6 +92,8 @@ def plan(body: Function, found: Trace | None, target: Target) -> Plan:
     while len(space.groups) > 1 and space.sizes[-1] * 4 <= lanes:
         space = space.merged()
     sizes = space.sizes
+    while sizes and lanes > 1 and sizes[-1] * 2 <= lanes:
+        lanes //= 2
     total = prod(sizes)
     moved = sum(p.dtype.itemsize for p in body.params) + sum(r.dtype.itemsize for r in body.results)
     unroll = unrolling(work)

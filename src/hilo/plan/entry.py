@@ -2,19 +2,24 @@
 
 Kernels get their pointers through one array on the stack (the frame). `while`, `if` and `case` become native control
 flow. The entry of a long program is cut into functions of bounded length, since code generation is not linear in the
-length of a function. Imports loop, kernels, plan.program.
+length of a function. In loops, small kernels become part of the entry: a scalar that counts costs nanoseconds then.
+Imports loop, kernels, plan.program.
 """
 
 from __future__ import annotations
 
 from hilo.kernels.lowered import Phase
 from hilo.loop.builder import I8, I32, PTR, Builder, Func, Node
+from hilo.loop.inline import inline, size
 from hilo.plan.program import Buffer, Call, Copy, Program, Step, Switch, While
 
 CHUNK_STEPS = 128  # steps per outlined function
 INLINE_COST = 50_000.0  # ns of work below which a kernel runs on the calling thread
 CHUNK_COST = 20_000.0  # ns of work that one chunk of a parallel loop should have at least
 MAX_CHUNKS = 64
+INLINE_NODES = 128  # of a kernel that becomes part of a loop's code
+INLINE_NS = 200.0  # of work that such a kernel does: beyond, the call does not matter
+INLINE_TOTAL = 2048  # nodes taken in by one function: code generation is not linear
 _CTX_PARALLEL_FOR, _CTX_CONSTANTS = 0, 8  # byte offsets in struct hilo_ctx
 
 
@@ -79,6 +84,8 @@ class _Writer:
         self.layout = frame
         self.frame = func.params[4] if outlined else self.b.alloca(frame.size)
         self.outlined = outlined
+        self.loops = 0  # around the place
+        self.room = INLINE_TOTAL
         self.pointers: dict[Buffer, Node] = {}
 
     def address(self, buffer: Buffer) -> Node:
@@ -108,6 +115,11 @@ class _Writer:
     def call(self, s: Call) -> None:
         b = self.b
         buffers = (*s.operands, *s.results, *((s.scratch,) if s.scratch is not None else ()))
+        if self.loops and self.inlines(s):
+            pointers = [self.address(x) for x in buffers]
+            for phase in s.lowered.phases:
+                inline(b, phase.func, pointers, (b.i64(0), b.i64(phase.units)))
+            return
         for i, x in enumerate(buffers):
             b.store(b.gep(self.frame, 8 * i), self.address(x))
         for phase in s.lowered.phases:
@@ -120,6 +132,17 @@ class _Writer:
                 b.callptr(parallel_for, (self.ctx, b.funcptr(fn), self.frame, units, chunk))
             else:
                 b.call(fn, (self.frame, b.i64(0), units))
+
+    def inlines(self, s: Call) -> bool:
+        """Whether a kernel is small enough to become part of a loop, and there is room for it."""
+        phases = s.lowered.phases
+        if sum(p.units * p.unit_cost for p in phases) > INLINE_NS:
+            return False
+        nodes = sum(size(p.func, INLINE_NODES) for p in phases)
+        if nodes > min(INLINE_NODES, self.room):
+            return False
+        self.room -= nodes
+        return True
 
     def copy(self, s: Copy) -> None:
         if s.source.nbytes == 0 or s.source.root() is s.target.root():
@@ -168,7 +191,9 @@ class _Writer:
             self.steps(s.body)
             return [self.address(x) for x in (*s.next_params, *s.next_spare)]
 
+        self.loops += 1
         out = b.while_(init, cond, body)
+        self.loops -= 1
         for r, node in zip(s.results, out[: len(s.results)], strict=True):
             self.pointers[r] = node
             if self.outlined and r in self.layout.slots:
