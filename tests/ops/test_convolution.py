@@ -142,7 +142,7 @@ X, W = TensorType(f32, (4, 6, 4)), TensorType(f32, (3, 4, 8))
 OUT = TensorType(f32, (4, 4, 8))
 BAD: list[tuple[str, Any, dict[str, Any]]] = [
     ("C1", (X, TensorType(f32, (3, 4))), {}),
-    ("C1", (TensorType(f32, (3,)), TensorType(f32, (3,))), {}),
+    ("C13", (TensorType(f32, (3,)), TensorType(f32, (3,))), {}),
     ("C2", (X, W), {"window_strides": (1, 1)}),
     ("C3", (X, W), {"window_strides": (0,)}),
     ("C4", (X, W), {"padding": ((0, 0), (0, 0))}),

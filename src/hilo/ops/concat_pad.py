@@ -9,7 +9,7 @@ import numpy as np
 from hilo.errors import require
 from hilo.ir.dtypes import bf16, c64, f32, i8, i32
 from hilo.ir.registry import op
-from hilo.ir.types import Dim, TensorType, Type
+from hilo.ir.types import Dim, TensorType, Type, bounded
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
 from hilo.loop.index import Index, in_range
@@ -102,21 +102,16 @@ class pad:
         ok = len(low) == len(high) == len(inner) == x.rank
         require(ok, "C2", "padding {l}, {h}, {i} needs one number for each axis of {x}", l=low, h=high, i=inner, x=x)
         require(all(i >= 0 for i in inner), "C3", "interior_padding {i} is negative", i=inner)
-        shape = [
-            n if isinstance(n, Dim) else n + l + max(n - 1, 0) * i + h
-            for n, l, h, i in zip(x.shape, low, high, inner, strict=True)
+        sizes = [n if isinstance(n, int) else n.bound for n in x.shape]
+        edges = list(zip(low, high, inner, strict=True))
+        padded: list[Any] = [
+            None if n is None else n + l + max(n - 1, 0) * i + h for n, (l, h, i) in zip(sizes, edges, strict=True)
         ]
-        require(
-            all(isinstance(n, Dim) or n >= 0 for n in shape),
-            "C4",
-            "padding {l}, {h} cuts off more than there is in {x}",
-            l=low,
-            h=high,
-            x=x,
-        )
+        ok = all(n is None or n >= 0 for n in padded)
+        require(ok, "C4", "padding {l}, {h} cuts off more than there is in {x}", l=low, h=high, x=x)
         return x.with_shape(
-            Dim() if isinstance(n, Dim) and (l or h or i) else n
-            for n, l, h, i in zip(shape, low, high, inner, strict=True)
+            m if isinstance(n, int) else bounded(m) if l or h or i else n
+            for n, m, (l, h, i) in zip(x.shape, padded, edges, strict=True)
         )
 
     @staticmethod

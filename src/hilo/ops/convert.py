@@ -101,10 +101,12 @@ class bitcast_convert:
         if old == new:
             require(same_shape(s.shape, t.shape), "C1", "{s} and {t} must have one shape", s=s, t=t)
         elif new < old:
-            fits = same_shape(s.shape, t.shape[:-1]) and t.rank == s.rank + 1 and same_dim(t.shape[-1] * new, old)
+            whole = old % new == 0 and t.rank == s.rank + 1
+            fits = whole and same_shape(s.shape, t.shape[:-1]) and same_dim(t.shape[-1], old // new)
             require(fits, "C1", "{s} becomes {n} elements along a new last axis, not {t}", s=s, n=old // new, t=t)
         else:
-            fits = s.rank == t.rank + 1 and same_shape(s.shape[:-1], t.shape) and same_dim(s.shape[-1] * old, new)
+            whole = new % old == 0 and s.rank == t.rank + 1
+            fits = whole and same_shape(s.shape[:-1], t.shape) and same_dim(s.shape[-1], new // old)
             require(fits, "C1", "the last axis of {s} must hold the {n} elements of one of {t}", s=s, n=new // old, t=t)
         return t
 

@@ -83,7 +83,7 @@ class convolution:
                 n=features // groups if isinstance(features, int) else features)  # fmt: skip
         precision = attrs["precision_config"]
         require(precision is None or len(precision) <= 2, "C24", "precision_config {p} needs two entries", p=precision)
-        require(x.dtype.kind == w.dtype.kind, "C27", "{x} and {w} have different element types", x=x, w=w)
+        require(x.dtype is w.dtype, "C27", "{x} and {w} have different element types", x=x, w=w)
         t = tensor(type)
         require(t.rank == x.rank, "C26", "the result {t} must have rank {r}", t=t, r=x.rank)
         shape: list[Any] = [0] * x.rank
@@ -200,7 +200,8 @@ def windows(rhs: TensorType, attrs: Any) -> tuple[Axis, ...]:
 
 def checked_dimensions(x: TensorType, w: TensorType, attrs: dict[str, Any]) -> dict[str, Any]:
     """The dimension numbers, known to be valid afterwards."""
-    require(x.rank == w.rank and x.rank >= 2, "C1", "{x} and {w} must have one rank, at least 2", x=x, w=w)
+    require(x.rank == w.rank, "C1", "{x} and {w} must have one rank", x=x, w=w)
+    require(x.rank >= 2, "C13", "{x} must have an axis for the batch and one for the features", x=x)
     for side, t, rules, fields in (
         ("input", x, ("C12", "C13"), DIMENSIONS[:3]),
         ("kernel", w, ("C17", "C18"), DIMENSIONS[3:6]),

@@ -34,7 +34,8 @@ def _check_algorithm(a: Algorithm, precision_config: tuple[str, ...] | None) -> 
     require(a[5] > 0, "C24", "num_primitive_operations {n} must be positive", n=a[5])
     parts = _PARTS.get(a[5], 0)
     known = all(t in _PRECISIONS for t in a[:3]) and a[2] not in ("tf32", *_F8) and parts
-    if not known or not {a[3], a[4]} <= {1, parts}:
+    precise = not a[6] or {a[0], a[1]} <= set(_F8)  # sums narrower than said are known of products of f8 alone
+    if not known or not precise or not {a[3], a[4]} <= {1, parts}:
         raise Unsupported(f"dot algorithm {a} is not known; leave it out, or use e.g. bf16 x bf16 -> f32 with 1, 1, 1")
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from hilo.errors import require
 from hilo.ir.dtypes import DType, f16, f32, i32, u8, u16, u32, u64
 from hilo.ir.registry import op
-from hilo.ir.types import Results, TensorType, Type
+from hilo.ir.types import Dim, Results, TensorType, Type, compatible
 from hilo.ops.checks import tensor
 from hilo.ops.sharding import unsharded
 
@@ -41,12 +41,12 @@ class rng_bit_generator:
         s = tensor(state)
         require(s.dtype is u64 and s.rank == 1, "I2", "the state must be u64 of rank 1, not {s}", s=s)
         require(rng_algorithm in ("DEFAULT", "THREE_FRY", "PHILOX"), "I1", "unknown rng_algorithm {a}", a=rng_algorithm)
-        ok = isinstance(type, Results) and len(type) == 2 and type[0] is state
+        ok = isinstance(type, Results) and len(type) == 2 and compatible(type[0], state)
         require(ok, "C1", "the result must be (state, bits) with the state's type {s}, not {t}", s=s, t=type)
         assert isinstance(type, Results)
         sizes = (2,) if rng_algorithm == "THREE_FRY" else (2, 3)
         require(
-            s.shape[0] in sizes,
+            isinstance(s.shape[0], Dim) or s.shape[0] in sizes,
             "C2",
             "the state of {a} must have {n} elements, not {m}",
             a=rng_algorithm,

@@ -71,7 +71,7 @@ _RULES: Final[dict[str, Rules]] = {
     "stablehlo.torch_index_select": Rules("", ""),
     "stablehlo.transpose": Rules("C3", "C1"),
     "stablehlo.triangular_solve": Rules("C4", "C4"),
-    "stablehlo.while": Rules("C3", "C3", "C3"),
+    "stablehlo.while": Rules("C3", "C3", "C2"),
 }
 # Ops whose result's shape the program must know when it is compiled: their dynamic_* forms take it as an operand.
 _STATIC: Final = {

@@ -37,7 +37,8 @@ class slice_:
             x=x,
         )
         for s, e, n in zip(start_indices, limit_indices, x.shape, strict=True):
-            ok = 0 <= s <= e and (not isinstance(n, int) or e <= n)
+            size = n if isinstance(n, int) else n.bound
+            ok = 0 <= s <= e and (size is None or e <= size)
             require(ok, "C3", "slice {s}:{e} leaves an axis of size {n} in {x}", s=s, e=e, n=n, x=x)
         require(all(k > 0 for k in strides), "C4", "strides {k} must be positive", k=strides)
         return x.with_shape(-((s - e) // k) for s, e, k in zip(start_indices, limit_indices, strides, strict=True))

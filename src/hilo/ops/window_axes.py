@@ -89,8 +89,12 @@ def positive(what: str, values: Sequence[int] | None, rule: str) -> None:
 
 def pairs(padding: Sequence[Sequence[int]] | None, n: int, rule: str, of: object) -> None:
     """Require `n` pairs of padding (or none given)."""
-    ok = padding is None or (len(padding) == n and all(isinstance(p, tuple) and len(p) == 2 for p in padding))
+    ok = padding is None or (len(padding) == n and all(map(_is_pair, padding)))
     require(ok, rule, "padding {p} needs {n} pairs for {of}", p=padding, n=n, of=of)
+
+
+def _is_pair(p: Any) -> bool:
+    return isinstance(p, tuple) and len(p) == 2 and all(isinstance(v, int) for v in p)
 
 
 def windows_of(x: TensorType, moved: Sequence[Axis]) -> tuple[Any, ...]:

@@ -34,6 +34,11 @@ def _tuple_of(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda v: isinstance(v, tuple) and all(map(test, v))
 
 
+def _nested_ints(v: Any) -> bool:
+    """Integers in tuples of any depth: the op's constraints say how many dimensions there must be."""
+    return all(map(_nested_ints, v)) if isinstance(v, tuple) else _is_int(v)
+
+
 _INTS = _tuple_of(_is_int)
 _BOOLS = _tuple_of(lambda v: isinstance(v, bool))
 _FITS: Final[dict[str, tuple[str, Callable[[Any], bool] | None]]] = {
@@ -47,7 +52,7 @@ _FITS: Final[dict[str, tuple[str, Callable[[Any], bool] | None]]] = {
     "symbols": ("a list of symbols", _tuple_of(lambda v: type(v) is str)),
     "i64s": ("an array of integers", _INTS),
     "bools": ("an array of booleans", _BOOLS),
-    "dense": ("dense integers", lambda v: isinstance(v, Opaque) or (_INTS(v) or _tuple_of(_INTS)(v))),
+    "dense": ("dense integers", lambda v: isinstance(v, Opaque) or _nested_ints(v)),
     "layouts": ("a list of dense integers", _tuple_of(_INTS)),
     "tilings": ("a list of lists of dense integers", _tuple_of(_tuple_of(_INTS))),
     "value": ("a number or dense numbers", lambda v: isinstance(v, Array)),

@@ -113,7 +113,7 @@ def _window_value(c: Cursor, key: str) -> tuple[Any, ...]:
 def _pair(c: Cursor) -> tuple[int, ...]:
     pair = c.integers()
     if len(pair) != 2:
-        raise c.error("padding is a pair [low, high] for each spatial dimension", c.at - 1)
+        raise c.broken("C4", "padding is a pair [low, high] for each spatial dimension", c.at - 1)
     return pair
 
 
@@ -142,9 +142,10 @@ def parse_convolution(p: Parser, name: str) -> Syntax:
             p.at -= 1
             raise p.expected(f"one of {', '.join(k for k, a in _WINDOW.items() if a not in attrs)}")
         p.expect("=")
-        attrs[_WINDOW[key]] = _window_value(p, key)
+        attrs[_WINDOW[key]] = _window_value(p, key)  # an empty list means the default, whatever the rank
 
     p.comma_list("}", entry)
+    attrs = {k: v for k, v in attrs.items() if v != () or k not in _WINDOW.values()}
     attrs.update(parse_dict(p))
     p.expect(":")
     operand_types, results = parse_function_type(p)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from hilo.errors import Error
+from hilo.errors import Error, VerifyError
 from hilo.formats.mlir_text.lexer import Source, unquote
 from hilo.ir.module import Loc
 from hilo.ir.types import Type
@@ -43,6 +43,10 @@ class Cursor:
     def error(self, message: str, at: int | None = None, kind: type[Error] = Error) -> Error:
         """An error at token `at` (default: the current one)."""
         return kind(message, loc=self.source.loc(self.at if at is None else at), op=self.op)
+
+    def broken(self, rule: str, message: str, at: int | None = None) -> Error:
+        """An error at token `at`: the text breaks constraint `rule` of the specification."""
+        return VerifyError(message, rule=rule, loc=self.source.loc(self.at if at is None else at), op=self.op)
 
     def expected(self, what: str) -> Error:
         token = self.tokens[self.at]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hilo.errors import Error
+from hilo.errors import Error, VerifyError
 from hilo.formats.mlir_text.types import print_function_type
 from hilo.ir.module import Function, Module
 from hilo.ir.op import Op
@@ -20,7 +20,8 @@ def check_calls(module: Module) -> None:
         for op, attr in _references(f):
             callee = op.attrs[attr]
             if callee not in module.functions:
-                raise Error(f"function @{callee} is not defined", loc=op.loc, op=op.kind.full_name)
+                rule = "C2" if attr == "decomposition" else ""
+                raise VerifyError(f"function @{callee} is not defined", rule=rule, loc=op.loc, op=op.kind.full_name)
             _check_types(op, module.functions[callee])
             calls[name].append((callee, op))
     _check_recursion(calls)
@@ -43,13 +44,13 @@ def _references(f: Function) -> Iterator[tuple[Op, str]]:
 
 def _check_types(op: Op, f: Function) -> None:
     operands, results = tuple(o.type for o in op.operands), result_types(op.type)
-    pairs = ((operands, f.param_types), (results, f.result_types))
-    if any(len(a) != len(b) or not all(map(compatible, a, b)) for a, b in pairs):
-        raise Error(
-            f"@{f.name} has type {print_function_type(f.param_types, f.result_types)}, "
-            f"but is called as {print_function_type(operands, results)}",
-            loc=op.loc, op=op.kind.full_name,
-        )  # fmt: skip
+    for rule, a, b in (("C3", operands, f.param_types), ("C4", results, f.result_types)):
+        if len(a) != len(b) or not all(map(compatible, a, b)):
+            raise VerifyError(
+                f"@{f.name} has type {print_function_type(f.param_types, f.result_types)}, "
+                f"but is called as {print_function_type(operands, results)}",
+                rule=rule if op.name == "composite" else "", loc=op.loc, op=op.kind.full_name,
+            )  # fmt: skip
 
 
 def _check_recursion(calls: dict[str, list[tuple[str, Op]]]) -> None:

@@ -48,9 +48,21 @@ def _function_types(p: Parser, operands: list[Op], attrs: dict[str, Any]) -> Syn
 
 
 def parse_constant(p: Parser, name: str) -> Syntax:
+    if p.accept("("):  # constant() {value = dense<...>} : () -> T, where the type is not the literal's
+        p.expect(")")
+        attrs = parse_dict(p) if not p.accept("<") else _properties(p)
+        p.expect(":")
+        return Syntax([], attrs, *parse_function_type(p))
     attrs = parse_dict(p)
     value = parse_elements(p)
     return Syntax([], {"value": value, **attrs}, None, (_declared(p, value.type),))
+
+
+def _properties(p: Parser) -> dict[str, Any]:
+    """`{...}> {...}`, after the `<`."""
+    attrs = parse_dict(p)
+    p.expect(">")
+    return {**attrs, **parse_dict(p)}
 
 
 def parse_arith_constant(p: Parser, name: str) -> Syntax:

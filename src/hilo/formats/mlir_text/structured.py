@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hilo.formats.mlir_text.attributes import parse_dict
 from hilo.formats.mlir_text.forms import INTS
-from hilo.formats.mlir_text.names import missing_op
 from hilo.formats.mlir_text.parser import Parser, Region, Syntax
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.formats.mlir_text.types import parse_function_type, parse_type, print_function_type, print_type
@@ -16,6 +15,9 @@ from hilo.ir.types import TensorType, Type, result_types
 
 if TYPE_CHECKING:
     from hilo.formats.mlir_text.printer import Printer
+
+# The ops that `applies` may name: commutative, of two operands.
+_APPLIED: Final = frozenset(f"stablehlo.{x}" for x in ("add", "and", "maximum", "minimum", "multiply", "or", "xor"))
 
 # -- reduce -------------------------------------------------------------------------------------
 
@@ -66,9 +68,8 @@ def _applied(p: Parser, inner: str, x: Op, captures: Captures, at: int) -> Regio
     t = TensorType(x.type.dtype, (), x.type.encoding)
     arguments = [p.add_argument("", t, None, at) for _ in range(2)]
     p.op = inner
-    kind = p.kind(inner, at)
-    if kind.typed:
-        raise missing_op(p, inner, at)
+    if inner not in _APPLIED:
+        raise p.error(f"'applies' takes one of {', '.join(sorted(_APPLIED))}; write others as a reducer", at)
     result = p.build(inner, Syntax(arguments, {}, None, None), p.source.loc(at), at)
     region = Region(p.scope, [result])
     p.scope, p.op = outer, op
@@ -126,7 +127,7 @@ def _single_op(body: Function, x: Type) -> str | None:
         return None
     o = body.results[0]
     t = TensorType(x.dtype, (), x.encoding) if isinstance(x, TensorType) else None
-    if o.operands != body.params or o.attrs or o.kind.typed or o.kind.dialect != "stablehlo":
+    if o.operands != body.params or o.attrs or o.kind.full_name not in _APPLIED:
         return None
     return o.kind.full_name if o.type is t and all(q.type is t for q in body.params) else None
 
