@@ -42,7 +42,8 @@ ELEMENTWISE: Final[dict[str, str]] = {
 }
 
 _GROUPS = "replica_groups channel_id use_global_device_ids constrain_layout mode"
-_DOT = "lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims operand_precision algorithm"
+_DOT = "lhs_contracting_dims rhs_contracting_dims "
+                    "lhs_batch_dims rhs_batch_dims operand_precision algorithm"
 
 #: Opcodes, and the attributes that each of them has beside `COMMON`.
 OPCODES: Final[dict[str, tuple[str, ...]]] = {
@@ -116,7 +117,8 @@ ATTRIBUTES: Final[dict[str, str]] = {
         "integers": "dimensions update_window_dims inserted_window_dims scatter_dims_to_operand_dims "
                     "input_batching_dims scatter_indices_batching_dims offset_dims collapsed_slice_dims "
                     "start_index_map slice_sizes operand_batching_dims start_indices_batching_dims "
-                    "lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims lhs_ragged_dims rhs_group_dims dynamic_slice_sizes fft_length",
+                    "lhs_contracting_dims rhs_contracting_dims "
+                    "lhs_batch_dims rhs_batch_dims lhs_ragged_dims rhs_group_dims dynamic_slice_sizes fft_length",
         "integer": "index_vector_dim feature_group_count batch_group_count inferred_dimension iota_dimension index "
                    "delta exponent_bits mantissa_bits feature_index k channel_id cross_program_prefetch_index "
                    "num_carries",
