@@ -42,8 +42,7 @@ ELEMENTWISE: Final[dict[str, str]] = {
 }
 
 _GROUPS = "replica_groups channel_id use_global_device_ids constrain_layout mode"
-_DOT = "lhs_contracting_dims rhs_contracting_dims "
-                    "lhs_batch_dims rhs_batch_dims operand_precision algorithm"
+_DOT = "lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims operand_precision algorithm"
 
 #: Opcodes, and the attributes that each of them has beside `COMMON`.
 OPCODES: Final[dict[str, tuple[str, ...]]] = {
