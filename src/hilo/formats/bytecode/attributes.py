@@ -84,6 +84,8 @@ def _array_text(value: DenseArray) -> str:
 def _struct_text(value: Struct) -> str:
     if value.kind == "replica_group_mesh_axes":
         return _mesh_axes_text(value.fields)
+    if value.kind == "sub_axis_info":
+        return f"({value.fields['pre_size']}){value.fields['size']}"
     fields = ((k, v) for k, v in value.fields.items() if v is not None)
     return f"#stablehlo.{value.kind}<{', '.join(f'{k} = {_field_text(v)}' for k, v in fields)}>"
 

@@ -1,6 +1,7 @@
 """The IR section: ops, blocks, regions, and from them functions and the module. Imports its siblings, mlir_text, ir.
 
-Values are numbered in program order; a region's numbers are free again behind it. In a scope value 7 is called `%7`.
+The values of a region are numbered in program order, from the number of all values of the regions around it. In a scope
+value 7 is called `%7`.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Program:
         self.table = Table(file, ATTRS, TYPES)
         self.scope = Scope()
         self.next = 0  # the next value's number
+        self.top = 0  # the number of values of the regions around
         self.depth = 0
         self.count = 0  # of ops so far
         self.kinds: dict[int, tuple[OpDef, Any]] = {}  # by the number of the op's name
@@ -87,7 +89,8 @@ class Program:
     def _functions(self, functions: dict[str, Function], attrs: dict[str, Opaque]) -> None:
         """The module's region: functions, and meshes as attributes."""
         r = self.r
-        if (blocks := self._blocks(r)) != 1:
+        blocks, _ = self._blocks(r)
+        if blocks != 1:
             raise r.error(f"a module of {blocks} blocks")
         n, has_arguments = r.flagged()
         if has_arguments or n > r.left:
@@ -151,9 +154,9 @@ class Program:
     @contextmanager
     def _around_regions(self, head: Head) -> Iterator[None]:
         """The regions of an op that sees nothing from outside: a section of their own, with numbers of their own."""
-        outer, before = self.r, self.next
+        outer, before = self.r, (self.next, self.top)
         if head.isolated:
-            self.next = 0
+            self.next = self.top = 0
             if self.file.version >= 2:
                 ident, self.r = container.section(outer)
                 if ident != container.IR:
@@ -161,7 +164,8 @@ class Program:
         yield
         if self.r is not outer and self.r.left:
             raise self.r.error(f"{self.r.left} bytes are left over behind a region")
-        self.r, self.next = outer, before
+        self.r = outer
+        self.next, self.top = before
 
     def _regions(self, head: Head, captures: Captures) -> list[Region]:
         regions: list[Region] = []
@@ -174,17 +178,16 @@ class Program:
         return regions
 
     @staticmethod
-    def _blocks(r: Reader) -> int:
-        """The number of blocks of the region that begins."""
+    def _blocks(r: Reader) -> tuple[int, int]:
+        """The numbers of blocks, and of values, of the region that begins."""
         blocks = r.count()
-        if blocks and r.varint() > r.left:  # so many values are defined in it
-            raise r.cut()
-        return blocks
+        return blocks, r.count() if blocks else 0
 
     def region(self, scope: Scope) -> Region | None:
         """A region of one block, whose values go into `scope`, or None for an empty one."""
         r = self.r
-        blocks, before = self._blocks(r), self.next
+        blocks, values = self._blocks(r)
+        before = self.next, self.top
         if blocks == 0:
             return None
         if blocks > 1:
@@ -192,6 +195,8 @@ class Program:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise r.error(f"nested more than {MAX_DEPTH} levels deep")
+        self.next = self.top
+        self.top += values
         outer, self.scope = self.scope, scope
         n, has_arguments = r.flagged()
         if has_arguments:
@@ -204,8 +209,10 @@ class Program:
         if results is None:
             raise r.error("a block without a terminator")
         self.scope = outer
+        if self.next != self.top:
+            raise r.error(f"a region of {values} values that defines {values + self.next - self.top}")
         self.depth -= 1
-        self.next = before
+        self.next, self.top = before
         return Region(scope, results)
 
     def _arguments(self, r: Reader) -> None:

@@ -87,13 +87,13 @@ STABLEHLO_STRUCTS: Final[dict[int, Struct]] = {
 BUILTIN_FLOATS: Final = {3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128"}
 
 # -- properties of plain ops --------------------------------------------------------------------
-# The inherent attributes by op, those that may be absent with a ?; ops that are not here have none. `+2`: the numbers
-# of operands in 2 groups come last. (VHLO's are in `opset`.)
+# The inherent attributes by op; ops that are not here have none. A ? behind one that may be absent, ?? behind one that
+# older versions of the op do not have. `+2`: the numbers of operands in 2 groups come last. (VHLO's are in `opset`.)
 
 _CONV: Final = ("batch_group_count dimension_numbers feature_group_count lhs_dilation? precision_config? rhs_dilation? "
                 "window_reversal? window_strides?")  # fmt: skip
 _LINES: Final = f"""
-cbrt cosine exponential exponential_minus_one log log_plus_one logistic rsqrt sine sqrt tan tanh: result_accuracy?
+cbrt cosine exponential exponential_minus_one log log_plus_one logistic rsqrt sine sqrt tan tanh: result_accuracy??
 all_gather: all_gather_dim channel_handle? replica_groups use_global_device_ids?
 all_reduce: channel_handle? replica_groups use_global_device_ids?
 all_to_all: channel_handle? concat_dimension replica_groups split_count split_dimension
@@ -101,7 +101,7 @@ batch_norm_grad batch_norm_inference batch_norm_training: epsilon feature_index
 broadcast: broadcast_sizes
 broadcast_in_dim: broadcast_dimensions
 cholesky: lower?
-collective_broadcast: channel_handle? has_dynamic_root? replica_groups
+collective_broadcast: channel_handle? has_dynamic_root?? replica_groups
 collective_permute: channel_handle? source_target_pairs
 collective_reduce: channel_handle? has_dynamic_root? replica_groups use_global_device_ids?
 compare: compare_type? comparison_direction
@@ -111,9 +111,9 @@ constant: value
 convolution: {_CONV} padding?
 cross-replica-sum: replica_groups
 custom_call: api_version? backend_config? call_target_name called_computations? has_side_effect? operand_layouts?
- output_operand_aliases? result_layouts? result_tilings?
+ output_operand_aliases? result_layouts? result_tilings??
 dot: precision_config?
-dot_general: algorithm? dot_dimension_numbers precision_config?
+dot_general: algorithm?? dot_dimension_numbers precision_config?
 dynamic_broadcast_in_dim: broadcast_dimensions known_expanding_dimensions? known_nonexpanding_dimensions?
 dynamic_conv: {_CONV}
 dynamic_gather: dimension_numbers indices_are_sorted?
@@ -127,7 +127,7 @@ iota dynamic_iota: iota_dimension
 map reduce reverse: dimensions
 outfeed: outfeed_config?
 pad: edge_padding_high edge_padding_low interior_padding
-recv send: channel_handle is_host_transfer? source_target_pairs?
+recv send: channel_handle is_host_transfer? source_target_pairs??
 reduce_precision: exponent_bits mantissa_bits
 reduce_scatter: channel_handle? replica_groups scatter_dimension use_global_device_ids?
 reduce_window: base_dilations? padding? window_dilations? window_dimensions window_strides?
@@ -145,7 +145,7 @@ _CHLO_LINES: Final = """
 constant constant_like: value
 broadcast_compare: broadcast_dimensions? compare_type? comparison_direction
 ragged_dot: precision_config? ragged_dot_dimension_numbers
-top_k: is_stable? k
+top_k: is_stable?? k
 scan: dimension is_associative? is_reverse? scan_dim_size? +2
 """
 _BROADCASTS: Final = (
@@ -157,27 +157,44 @@ Properties = tuple[tuple[str, bool], ...]  # names in order, and whether they ma
 
 
 def _properties(text: str) -> Properties:
-    names = sorted(text.replace("?", " ?").replace(" ?", "?").split(), key=lambda n: (n[0] == "+", n))
+    names = sorted(text.split(), key=lambda n: (n[0] == "+", n))
     return tuple((n.rstrip("?"), n.endswith("?")) for n in names)
 
 
-def _parse(dialect: str, lines: str) -> dict[str, Properties]:
-    table: dict[str, Properties] = {}
+def _versions(text: str) -> tuple[Properties, ...]:
+    """The newest version, and the one before where that had fewer attributes."""
+    newest = _properties(text)
+    before = _properties(" ".join(n for n in text.split() if not n.endswith("??")))
+    return (newest,) if newest == before else (newest, before)
+
+
+def _parse(dialect: str, lines: str) -> dict[str, tuple[Properties, ...]]:
+    table: dict[str, tuple[Properties, ...]] = {}
     for line in lines.strip().replace("\n ", " ").split("\n"):
         names, _, attrs = line.partition(":")
-        table.update((f"{dialect}.{name}", _properties(attrs)) for name in names.split())
+        table.update((f"{dialect}.{name}", _versions(attrs)) for name in names.split())
     return table
 
 
-_FUNC: Final = "arg_attrs? function_type res_attrs? sym_name sym_visibility?"
-# Every list is one version of the dialect; the first that fits the bytes is taken.
+_FUNC: Final = "arg_attrs? function_type no_inline?? res_attrs? sym_name sym_visibility?"
 PROPERTIES: Final[dict[str, tuple[Properties, ...]]] = {
-    **{name: (p,) for name, p in _parse("stablehlo", _LINES).items()},
-    **{name: (p,) for name, p in _parse("chlo", _CHLO_LINES).items()},
-    **{f"chlo.broadcast_{name}": ((("broadcast_dimensions", True),),) for name in _BROADCASTS.split()},
-    "builtin.module": (_properties("sym_name? sym_visibility?"),),
-    "func.func": (_properties(_FUNC), _properties(_FUNC + " no_inline?")),
-    "func.call": (_properties("callee"), _properties("callee no_inline?"),
-                  _properties("arg_attrs? callee no_inline? res_attrs?")),
-    "sdy.mesh": (_properties("mesh sym_name"),),
+    **_parse("stablehlo", _LINES),
+    **_parse("chlo", _CHLO_LINES),
+    **{f"chlo.broadcast_{name}": _versions("broadcast_dimensions?") for name in _BROADCASTS.split()},
+    "builtin.module": _versions("sym_name? sym_visibility?"),
+    "func.func": _versions(_FUNC),
+    "func.call": (*_versions("arg_attrs? callee no_inline?? res_attrs?"), *_versions("callee no_inline??")),
+    "sdy.mesh": _versions("mesh sym_name"),
 }  # fmt: skip
+
+# -- what is younger than 0.9 -------------------------------------------------------------------
+
+VHLO_TYPE_SINCE: Final[dict[int, tuple[int, int, int]]] = {
+    27: (0, 10, 0), 28: (0, 10, 0), 29: (0, 11, 0), 30: (0, 18, 0), 31: (1, 2, 0), 32: (1, 2, 0), 33: (1, 6, 0),
+    34: (1, 6, 0), 35: (1, 7, 0), 36: (1, 7, 0), **dict.fromkeys((37, 38, 39, 40), (1, 8, 0)), 41: (1, 13, 0),
+    42: (1, 15, 0),
+}  # fmt: skip
+VHLO_ATTR_SINCE: Final[dict[int, tuple[int, int, int]]] = {
+    19: (1, 9, 0), 20: (1, 9, 0), **dict.fromkeys((21, 22, 23, 24, 25), (1, 16, 0)),
+}  # fmt: skip
+OTHER_DIALECTS_SINCE: Final = (1, 11, 0)

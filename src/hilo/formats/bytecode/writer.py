@@ -1,0 +1,346 @@
+"""Portable artifacts: modules as VHLO of a target version, in the bytecode that this version wrote. Imports its siblings.
+
+One pass over the program fills the tables and writes the IR section; the file is put together at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from hilo.errors import Error
+from hilo.formats.bytecode import container
+from hilo.formats.bytecode.emit import NOTHING, Need, Numbered, Tables
+from hilo.formats.bytecode.from_text import value_of
+from hilo.formats.bytecode.lower import attributes, constraints, operation_for
+from hilo.formats.bytecode.opset import OPERATIONS, Version
+from hilo.formats.bytecode.tables import OTHER_DIALECTS_SINCE
+from hilo.formats.bytecode.values import FunctionType
+from hilo.formats.bytecode.wire import Sink
+from hilo.formats.mlir_text import schema
+from hilo.formats.mlir_text.functions import DECLARATION
+from hilo.formats.mlir_text.printer import own_parameters
+from hilo.ir.module import Function, Module
+from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
+from hilo.ir.types import Type, result_types
+
+_FORMATS: Final[tuple[tuple[Version, int], ...]] = (
+    ((0, 15, 0), 6), ((0, 14, 0), 4), ((0, 12, 0), 3), ((0, 10, 0), 1), ((0, 9, 0), 0),
+)  # fmt: skip
+_MESH: Final = "sdy.mesh @"
+
+
+def write_module(module: Module, target: Version, producer: str, locations: bool) -> bytes:
+    """The file. Raises `Error` that names an op, and the lowest version that has it, if `target` does not."""
+    version = next(v for since, v in _FORMATS if since <= target)
+    w = Writer(target, version, locations)
+    ir = w.module(module)
+    if w.worst.version > target:
+        raise Error(f"{w.worst.what} needs StableHLO {_dotted(w.worst.version)} or later; the target is "
+                    f"{_dotted(target)}", loc=w.worst_at[0], op=w.worst_at[1])  # fmt: skip
+    return _file(w, ir, producer)
+
+
+def _dotted(version: Version) -> str:
+    return ".".join(map(str, version))
+
+
+class Writer:
+    """The state of writing a module."""
+
+    def __init__(self, target: Version, version: int, locations: bool) -> None:
+        self.target = target
+        self.version = version  # of the bytecode
+        self.locations = locations
+        self.tables = Tables()
+        self.names: dict[str, int] = {}  # of ops
+        self.properties: dict[bytes, int] = {}
+        self.numbers: dict[Op, int] = {}
+        self.next = 0  # the next value's number
+        self.top = 0  # the number of values of the regions around
+        self.worst: Need = NOTHING
+        self.worst_at: tuple[Any, str] = (None, "")
+
+    # -- pieces ---------------------------------------------------------------------------------
+
+    def _begin(self, s: Sink, name: str, loc: Any) -> int:
+        """An op's name, place for its mask, and its location; where the mask goes."""
+        s.varint(self.names.setdefault(name, len(self.names)))
+        s.append(0)
+        at = len(s) - 1
+        s.varint(self._loc(loc))
+        return at
+
+    def _loc(self, loc: Any) -> int:
+        return self.tables.loc(loc if self.locations else None)
+
+    def _attributes(self, s: Sink, at: int, own: Sequence[tuple[str, int]], extra: Iterable[tuple[str, int]],
+                    optional: bool = False) -> None:  # fmt: skip
+        """An op's own attributes, as properties where the bytecode has them, and discardable ones."""
+        extra = list(extra)
+        dictionary = extra if self.version >= 5 else [*own, *extra]
+        if dictionary:
+            s[at] |= 1
+            s.varint(self.tables.dictionary(dictionary))
+        if self.version >= 5 and (own or optional):
+            blob = Sink()
+            present = dict(own)
+            for name in ("sym_name", "sym_visibility") if optional else sorted(present):
+                if optional:
+                    blob.flagged(present.get(name, 0), name in present)
+                else:
+                    blob.varint(present[name])
+            s[at] |= 64
+            s.varint(self.properties.setdefault(bytes(blob), len(self.properties)))
+
+    def _discardable(self, attrs: Attrs) -> list[tuple[str, int]]:
+        t = self.tables
+        return [(k.removeprefix("."), t.attr(value_of(v) if isinstance(v, Opaque) else v)) for k, v in attrs.items()]
+
+    def _note(self, op: str, loc: Any) -> None:
+        """Keep what needs the newest version so far."""
+        need, self.tables.need = self.tables.need, NOTHING
+        if need.version > self.worst.version:
+            self.worst, self.worst_at = need, (loc, op)
+
+    # -- module and functions -------------------------------------------------------------------
+
+    def module(self, module: Module) -> Sink:
+        """The IR section."""
+        t = self.tables
+        s = Sink()
+        s.flagged(1, False)
+        at = self._begin(s, "builtin.module", module.loc)
+        own = [("sym_name", t.builtin_string(module.name))] if module.name else []
+        extra = [(k, t.text(str(v))) for k, v in module.attrs.items() if not k.startswith(_MESH)]
+        self._attributes(s, at, own, extra, optional=True)
+        s[at] |= 16
+        s.flagged(1, True)
+        body = Sink()
+        body.varint(1)
+        body.varint(0)
+        meshes = [(k.removeprefix(_MESH), str(v)) for k, v in module.attrs.items() if k.startswith(_MESH)]
+        body.flagged(len(meshes) + len(module.functions), False)
+        for name, text in meshes:
+            self._mesh(body, name, text)
+        for f in module.functions.values():
+            self.function(body, f)
+        if self.version >= 2:
+            s.section(container.IR, body)
+        else:
+            s += body
+        return s
+
+    def _mesh(self, s: Sink, name: str, text: str) -> None:
+        t = self.tables
+        t.require(OTHER_DIALECTS_SINCE, "a mesh")
+        at = self._begin(s, "sdy.mesh", None)
+        self._attributes(s, at, [("mesh", t.text(f"#sdy.mesh{text}")), ("sym_name", t.builtin_string(name))], ())
+        self._note("sdy.mesh", None)
+
+    def function(self, s: Sink, f: Function) -> None:
+        """`vhlo.func_v1`; the numbers of its values start at 0."""
+        t = self.tables
+        at = self._begin(s, "vhlo.func_v1", f.loc)
+        values: dict[str, Any] = {
+            "arg_attrs": self._lists(f.arg_attrs),
+            "function_type": FunctionType(f.param_types, f.result_types),
+            "res_attrs": self._lists(f.result_attrs),
+            "sym_name": f.name,
+            "sym_visibility": f.visibility,
+        }
+        own = [(name, t.attr(values[name])) for name in OPERATIONS["func"][0].attrs]
+        attrs = Attrs({k: v for k, v in f.attrs.items() if k != DECLARATION})
+        self._attributes(s, at, own, self._discardable(attrs))
+        s[at] |= 16
+        s.flagged(1, True)
+        self._note("func.func", f.loc)
+        body = Sink()
+        self.numbers, self.top = {}, 0
+        if DECLARATION in f.attrs:
+            body.varint(0)
+        else:
+            self.region(body, f, len(f.params))
+        if self.version >= 2:
+            s.section(container.IR, body)
+        else:
+            s += body
+
+    @staticmethod
+    def _lists(attrs: tuple[Attrs, ...]) -> Any:
+        if not any(attrs):
+            return ()
+        return tuple([Attrs({k: value_of(v) if isinstance(v, Opaque) else v for k, v in a.items()}) for a in attrs])
+
+    # -- regions and ops ------------------------------------------------------------------------
+
+    def region(self, s: Sink, f: Function, own: int) -> None:
+        """A region of one block, whose first `own` parameters are the block's."""
+        t = self.tables
+        before = self.next, self.top
+        params = f.params[:own]
+        ops = [o for o in f.ops if o.kind is not PARAMETER and o.kind is not GET]
+        values = own + sum(len(result_types(o.type)) for o in ops)
+        self.next = self.top
+        self.top += values
+        s.varint(1)
+        s.varint(values)
+        s.flagged(len(ops) + 1, bool(params))
+        if params:
+            s.varint(own)
+            for p in params:
+                index, loc = t.type(p.type), self._loc(p.loc)
+                if self.version >= 4:
+                    s.flagged(index, True)
+                else:
+                    s.varint(index)
+                s.varint(loc)
+                self.numbers[p] = self.next
+                self.next += 1
+            if self.version >= 3:
+                s.append(0)
+        for o in f.ops:
+            if o.kind is GET:
+                self.numbers[o] = self.numbers[o.operands[0]] + o.attrs["index"]
+            elif o.kind is not PARAMETER:
+                self.op(s, o)
+        at = self._begin(s, "vhlo.return_v1", None)
+        self._values(s, at, f.results)
+        self.next, self.top = before
+
+    def _values(self, s: Sink, at: int, values: Sequence[Op]) -> None:
+        if values:
+            s[at] |= 4
+            s.varint(len(values))
+            for v in values:
+                s.varint(self.numbers[v])
+
+    def op(self, s: Sink, op: Op) -> None:
+        """One op with its regions."""
+        t = self.tables
+        regions = _regions(op)
+        captured = len(regions[0].params) - own_parameters(op) if regions else 0
+        operands = op.operands[: len(op.operands) - captured]
+        try:
+            operation = operation_for(op, self.target, t)
+            constraints(op, len(operands), t)
+            at = self._begin(s, f"vhlo.{operation.full_name}", op.loc)
+            own = [(n, t.attr(v)) for n, v in zip(operation.attrs, attributes(op, operation), strict=True)]
+            extra = Attrs({k: v for k, v in op.attrs.items() if "." in k})
+            self._attributes(s, at, own, self._discardable(extra))
+            types: tuple[Type, ...] = result_types(op.type)
+            if types:
+                s[at] |= 2
+                s.varint(len(types))
+                for x in types:
+                    s.varint(t.type(x))
+        except Error as e:
+            raise e.at(op.loc, op.kind.full_name) from None
+        self._note(op.kind.full_name, op.loc)
+        self._values(s, at, operands)
+        self.numbers[op] = self.next
+        self.next += len(types)
+        if regions:
+            s[at] |= 16
+            s.flagged(len(regions), False)
+            outside = op.operands[len(operands) :]
+            for r in regions:
+                own_count = len(r.params) - captured
+                self.numbers.update((p, self.numbers[o]) for p, o in zip(r.params[own_count:], outside, strict=True))
+                self.region(s, r, own_count)
+
+
+def _regions(op: Op) -> list[Function]:
+    """The regions of an op, in their order."""
+    found: dict[str, list[Function]] = {}
+    for name, value in op.attrs.items():
+        if isinstance(value, Function):
+            found[name] = [value]
+        elif isinstance(value, tuple) and value and isinstance(value[0], Function):
+            found[name] = list(value)
+    order = [n.rstrip("*?") for n in schema.REGIONS.get(op.name, ())]
+    return [r for name in sorted(found, key=order.index) for r in found[name]]
+
+
+# -- the file -----------------------------------------------------------------------------------
+
+
+def _file(w: Writer, ir: Sink, producer: str) -> bytes:
+    t = w.tables
+    dialects = {d: i for i, d in enumerate(dict.fromkeys([*(n.partition(".")[0] for n in w.names),
+                                                          *(e[0] for e in t.attrs.entries + t.types.entries)]))}  # fmt: skip
+    out = Sink(container.MAGIC)
+    out.varint(w.version)
+    out += producer.encode() + b"\0"
+    out.section(container.DIALECT, _dialects(w, dialects))
+    offsets, data = Sink(), Sink()
+    offsets.varint(len(t.attrs.entries))
+    offsets.varint(len(t.types.entries))
+    for table in (t.attrs, t.types):
+        _offsets(offsets, data, table, dialects)
+    out.section(container.OFFSETS, offsets)
+    out.section(container.DATA, data)
+    out.section(container.IR, ir)
+    out.section(container.STRING, _strings(t.strings))
+    if w.version >= 5:
+        properties = Sink()
+        properties.varint(len(w.properties))
+        for blob in w.properties:
+            properties.blob(blob)
+        out.section(container.PROPERTIES, properties)
+    return bytes(out)
+
+
+def _offsets(offsets: Sink, data: Sink, table: Numbered, dialects: dict[str, int]) -> None:
+    entries = table.entries
+    at = 0
+    while at < len(entries):
+        end = at
+        while end < len(entries) and entries[end][0] == entries[at][0]:
+            end += 1
+        offsets.varint(dialects[entries[at][0]])
+        offsets.varint(end - at)
+        for _, content, is_custom in entries[at:end]:
+            offsets.flagged(len(content), is_custom)
+            data += content
+        at = end
+
+
+def _dialects(w: Writer, dialects: dict[str, int]) -> Sink:
+    s = Sink()
+    s.varint(len(dialects))
+    for d in dialects:
+        if w.version == 0:
+            s.varint(w.tables.string(d))
+        else:
+            s.flagged(w.tables.string(d), False)
+    if w.version >= 4:
+        s.varint(len(w.names))
+    names = list(w.names)
+    at = 0
+    while at < len(names):
+        dialect = names[at].partition(".")[0]
+        end = at
+        while end < len(names) and names[end].partition(".")[0] == dialect:
+            end += 1
+        s.varint(dialects[dialect])
+        s.varint(end - at)
+        for name in names[at:end]:
+            index = w.tables.string(name.partition(".")[2])
+            if w.version >= 5:
+                s.flagged(index, True)
+            else:
+                s.varint(index)
+        at = end
+    return s
+
+
+def _strings(strings: dict[str, int]) -> Sink:
+    s = Sink()
+    encoded = [text.encode(errors="surrogateescape") + b"\0" for text in strings]
+    s.varint(len(encoded))
+    for item in reversed(encoded):
+        s.varint(len(item))
+    for item in encoded:
+        s += item
+    return s
