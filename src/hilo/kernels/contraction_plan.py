@@ -23,6 +23,8 @@ STREAM_BYTES: Final = 8 << 10  # of a row of B, read at one go
 INNER_ROWS: Final = 8  # up to here vectors along k pay where k is contiguous
 STREAMED_ROWS: Final = 64  # beyond them packing B pays
 VECTOR_NS: Final = 0.3  # one multiply-add of vectors
+NEAR_NS: Final = 0.0125  # a byte that is read from a cache
+FAR_NS: Final = 0.05  # a byte of operands that do not fit into one
 LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
 
@@ -74,7 +76,7 @@ class Plan:
     `kind`: "tile", "inner" (vectors along k) or "stream" (one row). Tiles are `rows` x `vectors`; units are blocks of
     `block_m` x `block_n`, times `splits` of `split_k` along k; inside, k goes in blocks of `block_k`.
     `pack_panels`: how many panels of B are packed together before they are used (0: B is read where it lies);
-    `transpose_b`: B lies with k contiguous.
+    `transpose_b`: B lies with k contiguous. `cost`: nanoseconds (estimated) of it all on one thread.
     """
 
     kind: str
@@ -88,6 +90,7 @@ class Plan:
     split_k: int
     pack_panels: int
     transpose_b: bool
+    cost: float
 
     @property
     def blocks(self) -> tuple[int, int, int, int]:
@@ -111,9 +114,7 @@ class Plan:
 
     @property
     def unit_cost(self) -> float:
-        bt, m, n, k = self.sizes
-        vectors = bt * m * max(1, n / self.lanes) * k
-        return (vectors * VECTOR_NS + bt * (m * n + m * k + k * n) * 0.05) / max(self.units, 1)
+        return self.cost / max(self.units, 1)
 
 
 def tiles_for(registers: int) -> list[tuple[int, int]]:
@@ -121,6 +122,15 @@ def tiles_for(registers: int) -> list[tuple[int, int]]:
     if registers >= 32:
         return [(14, 2), (8, 3), (6, 4), (24, 1)]
     return [(6, 2), (4, 3), (12, 1)]
+
+
+def nanoseconds(sizes: tuple[int, int, int, int], size: int, lanes: int, target: Target) -> float:
+    """The estimated time on one thread: of multiply-adds, or of reading operands if these are used but a few times."""
+    bt, m, n, k = sizes
+    work = bt * m * max(1, n / lanes) * k * VECTOR_NS
+    moved = bt * (m * n + m * k + k * n) * size
+    far = moved * FAR_NS if moved > target.l2 else 0.0
+    return max(work + moved * NEAR_NS, far)
 
 
 def choose_tile(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
@@ -150,7 +160,7 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     `stream`: one row of C and B has n contiguous."""
     bt, m, n, k = sizes
     lanes = target.lanes(r.scalar)
-    total = bt * m * max(1, n / lanes) * k * VECTOR_NS
+    total = nanoseconds(sizes, r.size, lanes, target)
     want = min(MAX_UNITS, int(total / UNIT_NS) + 1)
     per_batch = -(-want // max(bt, 1))
     split = k
@@ -160,11 +170,11 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         rows = min(m, 4 if target.registers >= 32 else 2)
         columns = min(8, (target.registers - 2 - rows) // rows)
         block = -(-balanced(n, max(columns, -(-n // per_batch))) // columns) * columns
-        return Plan("inner", sizes, lanes, rows, columns, m, block, k, split, 0, False)
+        return Plan("inner", sizes, lanes, rows, columns, m, block, k, split, 0, False, total)
     if stream:
         most = min(target.l1 // 2 // r.size, max(STREAM_BYTES // r.size, -(-n // per_batch)))
         block = balanced(n, min(most, -(-n // min(2, per_batch))))
-        return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, 0, False)
+        return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, 0, False, total)
     rows, vectors = choose_tile(m, n, lanes, target.registers)
     long = k >= max(LONG_K, 16 * m, 16 * n) and m * n < 1 << 16
     if long and split == k and want > 1 and bt == 1 and r.combine != "dot4":
@@ -203,5 +213,6 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     block_n = -(-balanced(n, -(-n // n_blocks)) // width) * width
     split = max(split, 1)
     return Plan(
-        "tile", sizes, lanes, rows, vectors, block_m, block_n, max(block_k, 1), split, pack_panels, b_column != 1
+        "tile", sizes, lanes, rows, vectors, block_m, block_n, max(block_k, 1), split, pack_panels, b_column != 1,
+        total,
     )

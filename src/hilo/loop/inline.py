@@ -62,12 +62,11 @@ class _Inliner:
 
     def structured(self, node: Node) -> tuple[Node, ...]:
         args = [self.known[a] for a in node.args]
-        first, second = (*node.blocks, None)[:2]
+        first, second = node.blocks[0], node.blocks[-1]
         if node.kind == "for":
             lo, hi, step, *init = args
             unroll = node.attrs["unroll"]
             return self.b.for_(lo, hi, step, lambda *values: self.inner(first, values), init, unroll=unroll)
-        assert second is not None
         if node.kind == "while":
             return self.b.while_(
                 args, lambda *values: self.inner(first, values)[0], lambda *values: self.inner(second, values)
