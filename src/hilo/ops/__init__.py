@@ -16,6 +16,7 @@ from hilo.ops import (  # noqa: F401
     convolution,
     dot,
     dynamic,
+    dynamic_shape,
     elementwise_arith,
     elementwise_bits,
     elementwise_math,
