@@ -5,9 +5,11 @@ Text <-> HLO as data (`model`): reader.py, writer.py. HLO as data <-> hilo's mod
 
 from __future__ import annotations
 
+from hilo.formats.hlo_text.emit import emit
 from hilo.formats.hlo_text.lexer import HloSource
 from hilo.formats.hlo_text.lower import lower
 from hilo.formats.hlo_text.reader import read
+from hilo.formats.hlo_text.writer import write
 from hilo.gc_pause import gc_paused
 from hilo.ir.module import Module
 
@@ -18,4 +20,12 @@ def parse(text: str | bytes, filename: str = "<text>") -> Module:
         return lower(read(HloSource(text, filename)))
 
 
-__all__ = ["parse"]
+def print_module(module: Module, *, locations: bool = False) -> str:
+    """The module as HLO text, which XLA's parser reads; `locations` adds `metadata={...}`.
+
+    Raises `Unsupported` for what HLO has no form for (e.g. sizes of dimensions that are computed).
+    """
+    return write(emit(module), locations=locations)
+
+
+__all__ = ["parse", "print_module"]

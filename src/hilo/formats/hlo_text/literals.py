@@ -59,6 +59,10 @@ def _array(body: str, t: Any) -> Array:
         raise Error("the literal of an array needs braces")
     if "[" in body or "]" in body:
         raise Error("a literal has braces, no brackets")
+    if t.size == 0:
+        if body.strip("{}, \n\t"):
+            raise Error(f"elements in the literal of a {t!r}")
+        return Array(np.zeros(t.shape, t.dtype.np))
     part = t.dtype.part
     if part.is_float and ("n" in body):  # inf, nan
         body = _SPECIAL.sub(lambda m: _special(m, part), body)

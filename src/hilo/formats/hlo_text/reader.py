@@ -90,7 +90,7 @@ class Reader(Cursor):
             raise self.error(f"attribute '{key}' is given twice", start)
         self.expect("=")
         if key == "entry_computation_layout":
-            attrs[key] = self._signature()
+            attrs[key] = self.signature()
         elif key == "input_output_alias":
             attrs[key] = aliases(self)
         elif key == "buffer_donor":
@@ -102,7 +102,7 @@ class Reader(Cursor):
         else:
             attrs[key] = flag(self) if key == "is_scheduled" else text(self)
 
-    def _signature(self) -> tuple[tuple[Shape, ...], Shape]:
+    def signature(self) -> tuple[tuple[Shape, ...], Shape]:
         """`{(shape, ...)->shape}`"""
         self.expect("{")
         self.expect("(")
