@@ -10,7 +10,7 @@ from hilo.loop.interpret import run
 
 
 def kernel() -> Func:
-    """y[i] = x[i] * 2 where x[i] > 1, else x[0] plus the number of halvings of i; every kind of loop."""
+    """y[i] = x[i] * 2 where x[i] > 1, else x[0] plus how often i halves; every kind of loop."""
     f = Func("kernel", [("bufs", PTR), ("begin", I64), ("end", I64)])
     b = Builder(f)
     bufs, begin, end = f.params

@@ -63,6 +63,8 @@ class _Inliner:
     def structured(self, node: Node) -> tuple[Node, ...]:
         args = [self.known[a] for a in node.args]
         first, second = node.blocks[0], node.blocks[-1]
+        assert first is not None
+        assert second is not None
         if node.kind == "for":
             lo, hi, step, *init = args
             unroll = node.attrs["unroll"]
