@@ -20,12 +20,13 @@ def parse(text: str | bytes, filename: str = "<text>") -> Module:
         return lower(read(HloSource(text, filename)))
 
 
-def print_module(module: Module, *, locations: bool = False) -> str:
-    """The module as HLO text, which XLA's parser reads; `locations` adds `metadata={...}`.
+def print_module(module: Module, *, locations: bool = False, elide: int | None = None) -> str:
+    """The module as HLO text, which XLA's parser reads.
 
+    `locations` adds `metadata={...}`; `elide` replaces constants of more than so many elements by `{...}`.
     Raises `Unsupported` for what HLO has no form for (e.g. sizes of dimensions that are computed).
     """
-    return write(emit(module), locations=locations)
+    return write(emit(module), locations=locations, elide=elide)
 
 
 __all__ = ["parse", "print_module"]

@@ -14,23 +14,24 @@ from hilo.formats.hlo_text.reader import attributes_of
 from hilo.formats.hlo_text.shapes import print_shape
 
 
-def write(m: HloModule, *, locations: bool = False) -> str:
-    """The module as text; `locations` adds `metadata={...}`."""
+def write(m: HloModule, *, locations: bool = False, elide: int | None = None) -> str:
+    """The module as text; `locations` adds `metadata={...}`, `elide` leaves larger constants out."""
     attrs = "".join(f", {name}={_HEADER.get(name, str)(value)}" for name, value in m.attrs.items())
     parts = [f"HloModule {m.name}{attrs}\n"]
-    parts.extend(_computation(c, c is m.entry, locations) for c in m.computations.values())
+    parts.extend(_computation(c, c is m.entry, locations, elide) for c in m.computations.values())
     return "\n".join(parts)
 
 
-def _computation(c: Computation, is_entry: bool, locations: bool) -> str:
+def _computation(c: Computation, is_entry: bool, locations: bool, elide: int | None) -> str:
     lines = [f"{'ENTRY ' if is_entry else ''}{c.name} {{"]
-    lines.extend(f"  {'ROOT ' if i is c.root else ''}{_instruction(i, locations)}" for i in c.instructions)
+    lines.extend(f"  {'ROOT ' if i is c.root else ''}{_instruction(i, locations, elide)}" for i in c.instructions)
     return "\n".join([*lines, "}\n"])
 
 
-def _instruction(i: Instruction, locations: bool) -> str:
+def _instruction(i: Instruction, locations: bool, elide: int | None) -> str:
     if i.opcode == "constant":
-        inside = print_literal(i.attrs["value"])
+        value = i.attrs["value"]
+        inside = "{...}" if elide is not None and value.data.size > max(elide, 1) else print_literal(value)
     elif i.opcode == "parameter":
         inside = str(i.attrs["number"])
     else:
