@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from math import prod
 from typing import Any, Final, TypeVar
 
@@ -84,7 +86,7 @@ class TensorType(Type):
             return t
         t.dtype, t.shape, t.encoding, t.rank = dtype, shape, encoding, len(shape)
         t.is_static = all(isinstance(d, int) for d in shape)
-        t.size = prod(shape) if all(isinstance(d, int) or d.is_known for d in shape) else -1  # type: ignore[arg-type]
+        t.size = prod(shape) if t.is_static or all(isinstance(d, int) or d.is_known for d in shape) else -1  # type: ignore[arg-type]
         return t._keep((cls, dtype, shape, encoding))
 
     @property
@@ -171,9 +173,27 @@ def result_types(t: Type) -> tuple[Type, ...]:
 
 def same_dim(a: Any, b: Any) -> bool:
     """Whether two dims may be equal: an unknown one equals any that is within its bound."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a == b
+    if a is not b and (found := _EQUATIONS.get()) is not None:
+        found.append((a, b))
     if isinstance(a, int):
-        return a == b if isinstance(b, int) else b.bound is None or a <= b.bound
+        return b.bound is None or a <= b.bound
     return not isinstance(b, int) or a.bound is None or b <= a.bound
+
+
+_EQUATIONS: ContextVar[list[tuple[Any, Any]] | None] = ContextVar("hilo_equations", default=None)
+
+
+@contextmanager
+def equations() -> Iterator[list[tuple[Any, Any]]]:
+    """Write down which dims `same_dim` takes to be equal inside of the `with` block."""
+    found: list[tuple[Any, Any]] = []
+    token = _EQUATIONS.set(found)
+    try:
+        yield found
+    finally:
+        _EQUATIONS.reset(token)
 
 
 def compatible(a: Type, b: Type) -> bool:

@@ -46,6 +46,7 @@ class Builder:
         self.func = func
         self.block = func.body
         self._chain: list[Block] = [func.body]  # from the function's body to `block`
+        self.sizes: Callable[[Any], Node] | None = None  # values of symbols, see loop/sizes.py
 
     # ---- making nodes
     def pure(self, kind: str, args: tuple[Node, ...], type: VType, **attrs: Any) -> Node:  # noqa: A002

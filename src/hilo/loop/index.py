@@ -3,7 +3,10 @@
 An `Index` is `const + sum(coefficient * atom)`. An atom is a loop variable, the lane number of a vector, a run-time
 value, or a floor division of another index by a constant; `x % d` is `x - d * (x // d)`, so that splitting an index and
 putting it together again cancels by itself. Reshape, transpose, slice, pad and broadcast then cost only addressing.
-Indices are 64-bit. Imports only the loop IR.
+Indices are 64-bit. Imports ir.dims and the loop IR.
+
+Sizes known only at run time (`ir.dims.Size`) take part: they are added, multiplied with and divided by like numbers,
+and a variable knows the size that it stays `below`.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from math import gcd
 from typing import Final
 
+from hilo.ir.dims import Number, Size, divide, lower, upper
+from hilo.loop import sizes
 from hilo.loop.builder import I1, I64, Builder
 from hilo.loop.nodes import Node
 
@@ -22,10 +27,11 @@ class Atom:
     """Something with a value in [lo, hi] that is a multiple of `multiple`.
 
     Either `node` (a scalar variable or a run-time value), or lane numbers 0..lanes-1 (`lanes` > 0; `base` is the
-    variable that they count on from and `top` the largest base + lane), or `inner // divisor`.
+    variable that they count on from and `top` the largest base + lane), or `inner // divisor`, or `inner * factor`, or a
+    run-time `size` itself. `below`: a run-time size that the value (of a base: with its lanes) stays below.
     """
 
-    __slots__ = ("base", "divisor", "hi", "inner", "lanes", "lo", "multiple", "node", "top")
+    __slots__ = ("base", "below", "divisor", "factor", "hi", "inner", "lanes", "lo", "multiple", "node", "size", "top")
 
     def __init__(
         self,
@@ -38,7 +44,10 @@ class Atom:
         base: Atom | None = None,
         top: int = 0,
         inner: Index | None = None,
-        divisor: int = 1,
+        divisor: Number = 1,
+        factor: Size | None = None,
+        size: Size | None = None,
+        below: Size | None = None,
     ) -> None:
         self.lo = lo
         self.hi = hi
@@ -49,16 +58,23 @@ class Atom:
         self.top = top
         self.inner = inner
         self.divisor = divisor
+        self.factor = factor
+        self.size = size
+        self.below = below
 
     def __hash__(self) -> int:
-        return id(self) if self.inner is None else hash((self.inner, self.divisor))
+        if self.inner is None:
+            return id(self) if self.size is None else id(self.size)
+        return hash((self.inner, self.divisor, self.factor))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Atom) or self.inner is None:
+        if not isinstance(other, Atom):
             return False
-        return self.divisor == other.divisor and self.inner == other.inner
+        if self.inner is None:
+            return self.size is not None and self.size is other.size
+        return self.divisor == other.divisor and self.factor is other.factor and self.inner == other.inner
 
     @property
     def is_vector(self) -> bool:
@@ -71,7 +87,8 @@ class Atom:
 class Index:
     """An immutable integer expression; `lo` and `hi` (inclusive) bound its value. Equal by structure, hashable.
 
-    Takes `+ -` with an Index or int, `*`, `//` and `%` (floor) with a positive int (`*`: any int).
+    Takes `+ -` with an Index or a number, `*`, `//` and `%` (floor) with a positive number (`*`: any). A number is an int or
+    a run-time size.
     """
 
     __slots__ = ("_hash", "const", "hi", "lo", "terms")
@@ -132,9 +149,11 @@ class Index:
         return Index(self.const, {a: c for a, c in self.terms.items() if not a.lanes})
 
     # ---- arithmetic
-    def __add__(self, other: Index | int) -> Index:
+    def __add__(self, other: Index | Number) -> Index:
         if isinstance(other, int):
             return Index(self.const + other, self.terms, self.lo + other, self.hi + other) if other else self
+        if isinstance(other, Size):
+            other = of_size(other)
         if not other.terms:
             return self + other.const
         terms = dict(self.terms)
@@ -146,7 +165,9 @@ class Index:
                 del terms[a]
         return Index(self.const + other.const, terms, self.lo + other.lo, self.hi + other.hi)
 
-    def __mul__(self, factor: int) -> Index:
+    def __mul__(self, factor: Number) -> Index:
+        if isinstance(factor, Size):
+            return _product(self, factor)
         if factor == 1:
             return self
         if factor == 0:
@@ -154,22 +175,24 @@ class Index:
         lo, hi = sorted((self.lo * factor, self.hi * factor))
         return Index(self.const * factor, {a: c * factor for a, c in self.terms.items()}, lo, hi)
 
-    def __sub__(self, other: Index | int) -> Index:
+    def __sub__(self, other: Index | Number) -> Index:
         return self + (-other if isinstance(other, int) else other * -1)
 
     def __neg__(self) -> Index:
         return self * -1
 
-    def __radd__(self, other: int) -> Index:
+    def __radd__(self, other: Number) -> Index:
         return self + other
 
-    def __rsub__(self, other: int) -> Index:
+    def __rsub__(self, other: Number) -> Index:
         return self * -1 + other
 
-    def __rmul__(self, factor: int) -> Index:
+    def __rmul__(self, factor: Number) -> Index:
         return self * factor
 
-    def __floordiv__(self, d: int) -> Index:
+    def __floordiv__(self, d: Number) -> Index:
+        if isinstance(d, Size):
+            return _divide_by_size(self, d)
         assert d > 0
         if d == 1:
             return self
@@ -192,7 +215,9 @@ class Index:
         out = out + _divide(Index(self.const % d, rest), d)
         return Index(out.const, out.terms, low, high)
 
-    def __mod__(self, d: int) -> Index:
+    def __mod__(self, d: Number) -> Index:
+        if isinstance(d, Size):
+            return self - (self // d) * d
         assert d > 0
         out = self - (self // d) * d
         if self.lo // d == self.hi // d:
@@ -203,6 +228,7 @@ class Index:
         parts = []
         for a, c in self.terms.items():
             text = f"({a.inner!r})//{a.divisor}" if a.inner is not None else "lane" if a.lanes else f"v{id(a) % 1000}"
+            text = repr(a.size) if a.size is not None else f"({a.inner!r})*({a.factor!r})" if a.factor is not None else text
             parts.append(text if c == 1 else f"{c}*{text}")
         return " + ".join([*parts, str(self.const)] if self.const or not parts else parts)
 
@@ -239,11 +265,83 @@ def _divide(x: Index, d: int) -> Index:
         break
     if x.const == 0 and len(x.terms) == 1:
         (a, c), *_ = x.terms.items()
-        if c == 1 and a.inner is not None:  # (y // a) // d
+        if c == 1 and a.inner is not None and a.factor is None and isinstance(a.divisor, int):  # (y // a) // d
             return a.inner // (a.divisor * d)
     m = x.multiple
     atom = Atom(x.lo // d, x.hi // d, inner=x, divisor=d, multiple=m // d if m % d == 0 and m else 1)
     return Index(0, {atom: 1})
+
+
+# ---- run-time sizes
+def of_size(n: Number) -> Index:
+    """The index that is always the size `n`."""
+    if isinstance(n, int):
+        return constant(n)
+    out = ZERO
+    for m, c in n.terms.items():
+        one = Size.of({m: 1})
+        atom = {} if isinstance(one, int) else {Atom(one.lo, one.hi, size=one): c}
+        out = out + Index(0 if atom else c, atom)
+    return Index(out.const, out.terms, n.lo, n.hi)
+
+
+def _product(x: Index, n: Size) -> Index:
+    """x * n, as a sum of products of one atom and one monomial of sizes each."""
+    out = of_size(n * x.const)
+    for m, c in n.terms.items():
+        one = Size.of({m: 1})
+        for a, d in x.terms.items():
+            if isinstance(one, int):
+                out = out + Index(0, {a: c * d})
+            elif a.size is not None:
+                out = out + of_size(a.size * one * (c * d))
+            else:
+                inner, factor = (Index(0, {a: 1}), one) if a.factor is None else (a.inner, a.factor * one)
+                assert inner is not None
+                ends = [p * q for p in (inner.lo, inner.hi) for q in (factor.lo, factor.hi)]
+                out = out + Index(0, {Atom(min(ends), max(ends), inner=inner, factor=factor, multiple=a.multiple): c * d})
+    return out
+
+
+def _divide_by_size(x: Index, n: Size) -> Index:
+    """x // n: terms that are surely multiples of n leave the division."""
+    out, rest = ZERO, constant(x.const)
+    for a, c in x.terms.items():
+        one = a.size if a.size is not None else a.factor
+        q = divide(one * c, n) if one is not None else None
+        if q is None:
+            rest = rest + Index(0, {a: c})
+        else:
+            out = out + (of_size(q) if a.size is not None else a.inner * q)  # type: ignore[operator]
+    if is_inside(rest, n):
+        return out
+    atom = Atom(rest.lo if rest.lo < 0 else 0, max(rest.hi, 0), inner=rest, divisor=n)
+    return out + Index(0, {atom: 1})
+
+
+def largest(x: Index) -> Number:
+    """A bound (inclusive) of the values of `x`, as a size where those are known better than by numbers."""
+    total: Number = x.const
+    for a, c in x.terms.items():
+        if a.lanes and a.base is not None and a.base.below is not None and x.terms.get(a.base) == c:
+            continue  # the base's bound holds for its lanes
+        if a.size is not None:
+            total = total + a.size * c
+        elif c < 0:
+            total = total + c * a.lo
+        elif a.factor is not None and a.inner is not None:
+            top = largest(a.inner)
+            total = total + c * (top * a.factor if a.factor.lo >= 0 else a.hi)
+        else:
+            total = total + c * (a.hi if a.below is None else a.below - 1)
+    return total if isinstance(total, Size) else min(total, x.hi)
+
+
+def is_inside(x: Index, n: Number) -> bool:
+    """Whether x is surely in [0, n)."""
+    if isinstance(n, int):
+        return x.lo >= 0 and x.hi < n
+    return x.lo >= 0 and lower(n - 1 - largest(x)) >= 0
 
 
 # ---- making indices
@@ -255,24 +353,29 @@ def constant(value: int) -> Index:
 ZERO: Final = Index(0, {})
 
 
-def loop_var(node: Node, lo: int, hi: int, multiple: int = 1) -> Index:
+def loop_var(node: Node, lo: int, hi: Number, multiple: int = 1) -> Index:
     """A scalar i64 loop variable with values in [lo, hi), all multiples of `multiple`."""
     if node.const is not None or hi - lo == 1:
         return constant(lo if node.const is None else node.const)
+    if isinstance(hi, Size):
+        top = max(lo, (hi.hi - 1) // multiple * multiple)
+        return Index(0, {Atom(lo, top, node=node, multiple=multiple, below=hi): 1})
     return Index(0, {Atom(lo, max(lo, (hi - 1) // multiple * multiple), node=node, multiple=multiple): 1})
 
 
-def vector_var(node: Node, lanes: int, lo: int, hi: int, multiple: int = 1, top: int | None = None) -> Index:
+def vector_var(node: Node, lanes: int, lo: int, hi: int, multiple: int = 1, top: int | None = None,
+               below: Size | None = None) -> Index:  # fmt: skip
     """`node + lane` for the lanes of a vector; node's values in [lo, hi) are multiples of `multiple`.
 
-    `top` bounds the sum (exclusive) where the last vector is masked: values of lanes beyond it do not matter.
+    `top` bounds the sum (exclusive) where the last vector is masked: values of lanes beyond it do not matter. So does
+    `below`, a run-time size.
     """
     if lanes == 1:
-        return loop_var(node, lo, hi, multiple)
+        return loop_var(node, lo, hi if below is None else below, multiple)
     if node.const is not None:
         last = lanes - 1 if top is None else min(lanes, top - node.const) - 1
         return lane_numbers(lanes, last + 1) + node.const
-    base = Atom(lo, max(lo, (hi - 1) // multiple * multiple), node=node, multiple=multiple)
+    base = Atom(lo, max(lo, (hi - 1) // multiple * multiple), node=node, multiple=multiple, below=below)
     last = base.hi + lanes - 1
     top = last if top is None else min(last, top - 1)
     lane = Atom(0, lanes - 1, lanes=lanes, base=base, top=top)
@@ -284,8 +387,12 @@ def lane_numbers(lanes: int, count: int | None = None) -> Index:
     return Index(0, {Atom(0, (count or lanes) - 1, lanes=lanes): 1}) if lanes > 1 else ZERO
 
 
-def from_node(b: Builder, node: Node, lo: int, hi: int) -> Index:
+def from_node(b: Builder, node: Node, lo: int, hi: Number) -> Index:
     """An index known only at run time (e.g. loaded): an integer node whose value the caller keeps in [lo, hi)."""
+    if isinstance(hi, Size):
+        if node.type.scalar != "i64":
+            node = b.convert("sext", node, "i64")
+        return Index(0, {Atom(lo, max(lo, hi.hi - 1), node=node, below=hi): 1})
     if hi - lo == 1:
         return constant(lo)
     if node.const is not None and node.type.scalar == "i64":
@@ -308,7 +415,7 @@ def delinear(position: Index, shape: Sequence[int]) -> list[Index]:
     """The indices at the row-major `position` in `shape` (inverse of `linear`)."""
     out: list[Index] = []
     for n in reversed(shape[1:]):
-        n = max(n, 1)
+        n = max(n, 1) if isinstance(n, int) else n
         out.append(position % n)
         position = position // n
     if shape:
@@ -333,10 +440,16 @@ def node(b: Builder, ix: Index) -> Node:
 def _atom(b: Builder, a: Atom) -> Node:
     if a.lanes:
         return b.iota(I64.with_lanes(a.lanes))
+    if a.size is not None:
+        return sizes.node(b, a.size)
     if a.inner is None:
         assert a.node is not None
         return a.node
+    if a.factor is not None:
+        return b.mul(node(b, a.inner), sizes.node(b, a.factor))
     d = a.divisor
+    if isinstance(d, Size):
+        return _floor(b, node(b, a.inner), b.smax(sizes.node(b, d), 1), a.inner.lo < 0)
     if d & (d - 1) == 0:
         return b.binary("ashr", node(b, a.inner), d.bit_length() - 1)
     shift = max(0, -(a.inner.lo // d))  # bring negative values to the right of zero: floor, not truncation
@@ -349,8 +462,18 @@ def _atom(b: Builder, a: Atom) -> Node:
     return b.sub(q, shift)
 
 
-def in_range(b: Builder, ix: Index, lo: int, hi: int) -> Node:
+def _floor(b: Builder, x: Node, d: Node, negative: bool) -> Node:
+    """x // d for a positive d; `negative`: x may be so."""
+    if not negative:
+        return b.binary("udiv", x, d)
+    q = b.binary("sdiv", x, d)
+    return b.sub(q, b.convert("zext", b.cmp("slt", b.sub(x, b.mul(q, d)), 0), "i64"))
+
+
+def in_range(b: Builder, ix: Index, lo: Number, hi: Number) -> Node:
     """Whether lo <= ix < hi, as i1 (per lane if `ix` differs from lane to lane); constant where that is known."""
+    if isinstance(lo, Size) or isinstance(hi, Size):
+        return _in_size_range(b, ix, lo, hi)
     if ix.lo >= lo and ix.hi < hi:
         return b.const(1, I1)
     if ix.hi < lo or ix.lo >= hi:
@@ -360,3 +483,18 @@ def in_range(b: Builder, ix: Index, lo: int, hi: int) -> Node:
     if ix.hi < hi:
         return b.cmp("sge", node(b, ix), lo)
     return b.cmp("ult", node(b, ix - lo), hi - lo)
+
+
+def _in_size_range(b: Builder, ix: Index, lo: Number, hi: Number) -> Node:
+    """`in_range` where a limit is known only at run time."""
+    out = b.const(1, I1)
+    if lower(ix.lo - lo) < 0:
+        if upper(ix.hi - lo) < 0:
+            return b.const(0, I1)
+        out = b.cmp("sge", node(b, ix), sizes.node(b, lo))
+    if lower(hi - 1 - largest(ix)) < 0:
+        if upper(hi - ix.lo) <= 0:
+            return b.const(0, I1)
+        below = b.cmp("slt", node(b, ix), sizes.node(b, hi))
+        out = below if out.const is not None else b.and_(out, below)
+    return out

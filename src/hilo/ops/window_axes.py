@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hilo.errors import require
+from hilo.ir.dims import Size, floordiv, larger
 from hilo.ir.types import Dim, TensorType
 
 
@@ -34,6 +35,8 @@ class Axis:
 
     def spread(self, n: Any) -> Any:
         """The places between (and with) the first and the last of `n` elements."""
+        if isinstance(n, Size):
+            return larger((n - 1) * self.base + 1, 0) if self.base > 1 else n
         return n if isinstance(n, Dim) else (n - 1) * self.base + 1 if n else 0
 
     @property
@@ -43,6 +46,9 @@ class Axis:
 
     def count(self, n: Any) -> Any:
         """How many windows there are along an axis of size `n`; an unknown size gives an unknown number."""
+        if isinstance(n, Size) or not all(isinstance(x, int) for x in (self.size, self.low, self.high)):
+            return n if self.is_plain else larger(
+                floordiv(self.low + self.spread(n) + self.high - self.reach, self.stride) + 1, 0)  # fmt: skip
         if isinstance(n, Dim):
             return n if self.is_plain else Dim()
         padded = self.low + self.spread(n) + self.high

@@ -34,13 +34,13 @@ def adapt(value: Any, dtype: np.dtype, shape: tuple[int, ...], what: str, index:
     """`value` as a dense, aligned array of `dtype` and `shape`, without a copy where its memory allows it.
 
     Takes numpy arrays and scalars, anything with DLPack, `__array_interface__`, `__array__` or the buffer protocol, and
-    Python numbers whose numpy type is `dtype`. Never casts: another dtype or shape is an `Error` that begins with
+    Python numbers whose numpy type is `dtype`. Sizes of -1 are any. Never casts: another dtype or shape is an `Error` that begins with
     `what` and `index`.
     """
     where = f"{what} {index}"
     expected = type_text(dtype, shape)
     array = _as_array(value, where, expected)
-    if array.dtype != dtype or array.shape != shape:
+    if array.dtype != dtype or not _fits(array.shape, shape):
         given = type_text(array.dtype, array.shape)
         raise Error(f"{where}: expected {expected}, got {given}{_hint(value, array, dtype, shape)}")
     dense = np.asarray(array, order="C")
@@ -55,7 +55,12 @@ def type_text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
         name = from_numpy(dtype).name
     except KeyError:
         name = str(dtype)
-    return f"{name}[{','.join(map(str, shape))}]"
+    return f"{name}[{','.join('?' if n == -1 else str(n) for n in shape)}]"
+
+
+def _fits(shape: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """Whether an array's shape is the wanted one, in which -1 is any size."""
+    return len(shape) == len(wanted) and all(n in (m, -1) for m, n in zip(shape, wanted, strict=True))
 
 
 def _as_array(value: Any, where: str, expected: str) -> np.ndarray:
@@ -118,6 +123,6 @@ def _hint(value: Any, array: np.ndarray, dtype: np.dtype, shape: tuple[int, ...]
         return " (byte-swapped): convert it with astype"
     if isinstance(value, _SCALARS):
         return f": pass numpy.asarray(value, dtype) with the dtype of {type_text(dtype, shape)}"
-    if array.dtype != dtype and array.shape == shape:
+    if array.dtype != dtype and _fits(array.shape, shape):
         return ": values are never converted; use astype"
     return ""

@@ -20,6 +20,10 @@ struct hilo_ctx {
 /* A compiled program; 0 or an error code. */
 typedef int32_t (*hilo_entry)(struct hilo_ctx *ctx, void **args, void **results, void *arena);
 
+/* Of a program with run-time sizes: fills `out` with the bytes of the arena, then the sizes of all results' axes, one after
+ * the other, from the values of the program's symbols; 0 or a code. The entry finds the symbols behind its arguments. */
+typedef int32_t (*hilo_shapes)(const int64_t *symbols, int64_t *out);
+
 /* Error codes that the runtime itself returns; programs use positive ones of their own. */
 enum {
     HILO_HOST_CALL_FAILED = -1,    /* a Python exception is set in the calling thread */

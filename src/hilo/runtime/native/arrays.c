@@ -69,6 +69,10 @@ static int parse_one(PyObject *item, struct hilo_spec *spec) {
     for (Py_ssize_t i = 0; !failed && i < ndim; i++) {
         spec->dims[i] = PyLong_AsSsize_t(PySequence_Fast_GET_ITEM(dims, i));
         failed = PyErr_Occurred() != NULL;
+        if (spec->dims[i] == -1) {
+            spec->open = 1;
+            continue;
+        }
         if (!failed && (spec->dims[i] < 0 || __builtin_mul_overflow(total, spec->dims[i], &total))) {
             PyErr_Format(PyExc_ValueError, "bad dimension in shape %R", pair[1]);
             failed = 1;
@@ -120,8 +124,19 @@ static int has_type(const struct hilo_spec *spec, PyObject *object) {
     if (PyArray_DESCR(array) != spec->descr && !PyArray_EquivTypes(PyArray_DESCR(array), spec->descr)) return 0;
     if (PyArray_NDIM(array) != spec->ndim) return 0;
     for (int i = 0; i < spec->ndim; i++)
-        if (PyArray_DIMS(array)[i] != spec->dims[i]) return 0;
+        if (PyArray_DIMS(array)[i] != spec->dims[i] && spec->dims[i] != -1) return 0;
     return 1;
+}
+
+int hilo_spec_close(const struct hilo_spec *spec, npy_intp *dims, struct hilo_spec *closed) {
+    npy_intp total = PyDataType_ELSIZE(spec->descr);
+    for (int i = 0; i < spec->ndim; i++)
+        if (dims[i] < 0 || __builtin_mul_overflow(total, dims[i], &total)) {
+            PyErr_NoMemory();
+            return -1;
+        }
+    *closed = (struct hilo_spec){spec->descr, spec->ndim, dims, (size_t)total, 0};
+    return 0;
 }
 
 int hilo_spec_fits(const struct hilo_spec *spec, PyObject *object) {
@@ -131,7 +146,9 @@ int hilo_spec_fits(const struct hilo_spec *spec, PyObject *object) {
 
 PyArrayObject *hilo_spec_adapt(const struct hilo_spec *spec, PyObject *object, const char *what, Py_ssize_t index) {
     if (has_type(spec, object)) {
-        PyArrayObject *dense = hilo_array_new(spec);
+        struct hilo_spec closed;
+        if (hilo_spec_close(spec, PyArray_DIMS((PyArrayObject *)object), &closed) < 0) return NULL;
+        PyArrayObject *dense = hilo_array_new(&closed);
         if (dense && PyArray_CopyInto(dense, (PyArrayObject *)object) < 0) Py_CLEAR(dense);
         return dense;
     }

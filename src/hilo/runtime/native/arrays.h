@@ -16,12 +16,13 @@
 #define PyDataType_ELSIZE(descr) ((descr)->elsize)
 #endif
 
-/* What one argument or result must be. */
+/* What one argument or result must be. A size of -1 is any (`open`; nbytes then says nothing). */
 struct hilo_spec {
     PyArray_Descr *descr;
     int ndim;
     npy_intp *dims;
     size_t nbytes;
+    int open;
 };
 
 struct hilo_specs {
@@ -43,6 +44,9 @@ int hilo_spec_fits(const struct hilo_spec *spec, PyObject *object);
 /* A new reference to an array that fits, made from something that does not fit in place (other memory order, another
  * framework's array), or NULL with an hilo.errors.Error that begins with `what` and `index` ("argument", 2). */
 PyArrayObject *hilo_spec_adapt(const struct hilo_spec *spec, PyObject *object, const char *what, Py_ssize_t index);
+
+/* `spec` with the sizes `dims` (kept by the caller); 0, or -1 with an exception if there are too many elements. */
+int hilo_spec_close(const struct hilo_spec *spec, npy_intp *dims, struct hilo_spec *closed);
 
 /* A new array over pooled memory, contents arbitrary. */
 PyArrayObject *hilo_array_new(const struct hilo_spec *spec);

@@ -16,8 +16,13 @@
 
 /* Calling. */
 
-/* Fills `pointers` from the arguments. `*adapted` becomes a list that owns arrays made for this call, or NULL. */
-static int take_arguments(struct hilo_program *p, PyObject *const *args, void **pointers, PyObject **adapted) {
+/* What an argument without elements points to: code may look at a first element that it does not use. */
+static _Alignas(64) char nothing[4096];
+
+/* Fills `pointers` from the arguments, and `shapes` (if any sizes are run-time sizes). `*adapted` becomes a list that owns
+ * arrays made for this call, or NULL. */
+static int take_arguments(struct hilo_program *p, PyObject *const *args, void **pointers, npy_intp **shapes,
+                          PyObject **adapted) {
     for (Py_ssize_t i = 0; i < p->arguments.count; i++) {
         const struct hilo_spec *spec = &p->arguments.items[i];
         PyArrayObject *array = (PyArrayObject *)args[i];
@@ -30,6 +35,10 @@ static int take_arguments(struct hilo_program *p, PyObject *const *args, void **
             if (failed) return -1;
         }
         pointers[i] = PyArray_DATA(array);
+        if (shapes) {
+            shapes[i] = PyArray_DIMS(array);
+            if (PyArray_SIZE(array) == 0) pointers[i] = nothing;
+        }
     }
     return 0;
 }
@@ -61,12 +70,24 @@ static int reuse_arguments(struct hilo_program *p, PyObject *const *args, void *
     return 0;
 }
 
-static PyObject *make_results(struct hilo_program *p, PyObject *const *args, void **arguments, void **results, int donate) {
+/* `sizes`: those of all results' axes, or NULL if they are known. */
+static PyObject *make_results(struct hilo_program *p, PyObject *const *args, void **arguments, void **results, int donate,
+                              int64_t *sizes) {
     PyObject *list = PyList_New(p->results.count);
     if (list && donate && reuse_arguments(p, args, arguments, list) < 0) Py_CLEAR(list);
     for (Py_ssize_t i = 0; list && i < p->results.count; i++) {
         PyArrayObject *array = (PyArrayObject *)PyList_GET_ITEM(list, i);
-        if (!array && !(array = hilo_array_new(&p->results.items[i]))) {
+        const struct hilo_spec *spec = &p->results.items[i];
+        struct hilo_spec closed;
+        if (sizes) {
+            if (hilo_spec_close(spec, (npy_intp *)sizes, &closed) < 0) {
+                Py_CLEAR(list);
+                break;
+            }
+            sizes += spec->ndim;
+            spec = &closed;
+        }
+        if (!array && !(array = hilo_array_new(spec))) {
             Py_CLEAR(list);
             break;
         }
@@ -115,11 +136,32 @@ static void raise_code(struct hilo_program *p, int32_t code) {
 
 static PyObject *call_with(struct hilo_program *p, PyObject *const *args, void **arguments, void **results, int donate) {
     PyObject *adapted = NULL, *list = NULL;
-    void *arena = NULL;
-    if (take_arguments(p, args, arguments, &adapted) < 0) goto done;
-    list = make_results(p, args, arguments, results, donate);
+    void *arena = NULL, *block = NULL;
+    size_t arena_size = p->arena_size;
+    int64_t *sizes = NULL;
+    if (p->shapes) { /* pointers to shapes, pointers to arguments and symbols, numbers */
+        Py_ssize_t n = p->arguments.count;
+        block = PyMem_Malloc(((size_t)(2 * n + 1) + (size_t)(p->num_symbols + p->num_sizes)) * 8);
+        if (!block) {
+            PyErr_NoMemory();
+            goto done;
+        }
+        npy_intp **shapes = block;
+        void **extended = (void **)block + n;
+        sizes = (int64_t *)block + 2 * n + 1;
+        if (take_arguments(p, args, extended, shapes, &adapted) < 0 ||
+            hilo_sizes_compute(p, extended, shapes, sizes) < 0)
+            goto done;
+        extended[n] = sizes;
+        arguments = extended;
+        sizes += p->num_symbols;
+        arena_size = (size_t)*sizes++;
+    } else if (take_arguments(p, args, arguments, NULL, &adapted) < 0) {
+        goto done;
+    }
+    list = make_results(p, args, arguments, results, donate, sizes);
     if (!list) goto done;
-    if (p->arena_size && !(arena = hilo_memory_alloc(p->arena_size))) {
+    if (arena_size && !(arena = hilo_memory_alloc(arena_size))) {
         PyErr_NoMemory();
         Py_CLEAR(list);
         goto done;
@@ -129,8 +171,9 @@ static PyObject *call_with(struct hilo_program *p, PyObject *const *args, void *
         raise_code(p, code);
         Py_CLEAR(list);
     }
-    hilo_memory_free(arena, p->arena_size);
+    hilo_memory_free(arena, arena_size);
 done:
+    PyMem_Free(block);
     Py_XDECREF(adapted);
     return list;
 }
@@ -220,14 +263,15 @@ static int take_aliases(struct hilo_program *p, PyObject *sequence) {
 
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"entry",   "arguments",  "results", "name",        "arena_size", "constants",
-                            "threads", "host_calls", "aliases", "release_gil", "errors",     "keep",      NULL};
+                            "threads", "host_calls", "aliases", "release_gil", "errors",     "keep",
+                            "shapes",  "symbols",    "explain", NULL};
     PyObject *entry, *arguments, *results, *name = NULL, *errors = Py_None, *keep = Py_None;
-    PyObject *constants = NULL, *hosts = NULL, *aliases = NULL;
+    PyObject *constants = NULL, *hosts = NULL, *aliases = NULL, *shapes = NULL, *symbols = NULL, *explain = Py_None;
     Py_ssize_t arena_size = 0;
     long long threads = 1;
     int release_gil = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$UnOLOOpOO:Program", names, &entry, &arguments, &results, &name,
-                                     &arena_size, &constants, &threads, &hosts, &aliases, &release_gil, &errors, &keep))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$UnOLOOpOOOOO:Program", names, &entry, &arguments, &results, &name,
+                                     &arena_size, &constants, &threads, &hosts, &aliases, &release_gil, &errors, &keep, &shapes, &symbols, &explain))
         return NULL;
     if (arena_size < 0 || threads < 1) {
         PyErr_SetString(PyExc_ValueError, "arena_size must be at least 0 and threads at least 1");
@@ -248,10 +292,13 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     p->name = name ? Py_NewRef(name) : PyUnicode_FromString("program");
     p->errors = Py_NewRef(errors);
     p->keep = Py_NewRef(keep);
+    p->explain = Py_NewRef(explain);
+    p->shapes = (hilo_shapes)(uintptr_t)(shapes ? PyLong_AsVoidPtr(shapes) : NULL);
     PyObject *empty = PyTuple_New(0);
     int failed = !p->name || !empty || hilo_specs_parse(arguments, &p->arguments) < 0 ||
                  hilo_specs_parse(results, &p->results) < 0 || take_constants(p, constants ? constants : empty) < 0 ||
-                 hilo_hosts_parse(hosts ? hosts : empty, p) < 0 || take_aliases(p, aliases ? aliases : empty) < 0;
+                 hilo_hosts_parse(hosts ? hosts : empty, p) < 0 || take_aliases(p, aliases ? aliases : empty) < 0 ||
+                 hilo_symbols_parse(symbols ? symbols : empty, p) < 0;
     Py_XDECREF(empty);
     if (failed) Py_CLEAR(p);
     return (PyObject *)p;
@@ -261,6 +308,7 @@ static int program_traverse(PyObject *self, visitproc visit, void *arg) {
     struct hilo_program *p = (struct hilo_program *)self;
     Py_VISIT(p->constant_arrays);
     Py_VISIT(p->errors);
+    Py_VISIT(p->explain);
     Py_VISIT(p->keep);
     for (Py_ssize_t i = 0; i < p->num_hosts; i++) Py_VISIT(p->hosts[i].function);
     return 0;
@@ -284,6 +332,8 @@ static void program_dealloc(PyObject *self) {
     PyMem_Free(p->aliases);
     Py_XDECREF(p->constant_arrays);
     Py_XDECREF(p->errors);
+    Py_XDECREF(p->explain);
+    PyMem_Free(p->symbols);
     Py_XDECREF(p->name);
     Py_TYPE(self)->tp_free(self);
 }

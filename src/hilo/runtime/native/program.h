@@ -17,6 +17,12 @@ struct hilo_alias {
     Py_ssize_t result, argument;
 };
 
+/* Where a run-time size comes from: axis `index` of an argument, or its element `index`. */
+struct hilo_symbol {
+    int is_value;
+    Py_ssize_t argument, index;
+};
+
 struct hilo_program {
     PyObject_HEAD
     vectorcallfunc call;
@@ -29,6 +35,10 @@ struct hilo_program {
     void **constants;
     struct hilo_host *hosts;
     struct hilo_alias *aliases;
+    hilo_shapes shapes; /* NULL if all sizes are known; see sizes.c */
+    struct hilo_symbol *symbols;
+    Py_ssize_t num_symbols, num_sizes; /* num_sizes: what `shapes` writes */
+    PyObject *explain;                 /* (code, symbol values) -> message for codes of `shapes` */
     PyObject *name;
     PyObject *constant_arrays; /* tuple: keeps the memory behind `constants` */
     PyObject *errors;          /* mapping: error code -> message, or None */
@@ -48,6 +58,13 @@ extern PyTypeObject hilo_Program_Type;
 /* Reads a sequence of (function, operand specs, result specs) into a zeroed program; 0 or -1. */
 int hilo_hosts_parse(PyObject *sequence, struct hilo_program *program);
 void hilo_hosts_clear(struct hilo_program *program);
+
+/* Reads a sequence of (is_value, argument, index) into a program whose arguments and results are parsed; 0 or -1. */
+int hilo_symbols_parse(PyObject *sequence, struct hilo_program *program);
+
+/* The symbols' values for a call, then the arena's bytes and the results' sizes: all in one block of
+ * num_symbols + num_sizes numbers. 0, or -1 with an exception for arguments whose sizes the program refuses. */
+int hilo_sizes_compute(struct hilo_program *program, void **arguments, npy_intp *const *shapes, int64_t *block);
 
 /* ctx->host_call. */
 int32_t hilo_host_call(struct hilo_ctx *ctx, int64_t index, void **bufs);
