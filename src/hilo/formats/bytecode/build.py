@@ -12,7 +12,7 @@ from hilo.errors import Error, Unsupported, VerifyError
 from hilo.formats.mlir_text import names, schema
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.formats.mlir_text.types import print_type
-from hilo.ir import registry
+from hilo.ir import quantized, registry
 from hilo.ir.module import Function
 from hilo.ir.op import Attrs, Op, OpDef
 from hilo.ir.types import Results, Type, compatible
@@ -61,7 +61,7 @@ def make(kind: OpDef, operands: Sequence[Op], attrs: dict[str, Any], results: Se
         close(kind.name, attrs, regions)
         operands = [*operands, *captures.positions] if captures is not None else operands
     want = results[0] if len(results) == 1 else Results(results)
-    if kind.typed:
+    if kind.typed or quantized.any_quantized([want, *(o.type for o in operands)]):
         attrs["type"] = want
     try:
         op = kind.make(operands, Attrs(attrs), loc)

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from hilo.errors import Error, Unsupported
 from hilo.formats.bytecode import tables
 from hilo.formats.bytecode.opset import MINIMUM, Version
-from hilo.formats.bytecode.types import DYNAMIC, limits, read_quantized, spelled
+from hilo.formats.bytecode.types import DYNAMIC, buffer, limits, parse_types, read_quantized, spelled
 from hilo.formats.bytecode.values import (
     Dense,
     DenseArray,
@@ -256,6 +256,8 @@ class Tables:
             case FunctionType():
                 operands, results = ([self.type(x) for x in types] for types in (t.operands, t.results))
                 self._type_numbers(s, 8, t, len(operands), *operands, len(results), *results)
+            case DType(kind="q"):
+                self._quantized(s, OpaqueType(t.mlir))
             case DType(kind="c"):
                 self._type_numbers(s, 1, t, self.type(t.part))
             case DType():
@@ -266,6 +268,14 @@ class Tables:
                 return self._encode_type(s, element)
             case OpaqueType() if t.text.startswith("!quant."):
                 self._quantized(s, t)
+            case OpaqueType() if t.text.startswith("!stablehlo.future<"):
+                types = parse_types(t.text[18:-1])
+                self._type_numbers(s, 42, t, len(types), *map(self.type, types))
+            case OpaqueType() if t.text.startswith("memref<") and isinstance(b := buffer(t.text), TensorType):
+                element = self.type(b.dtype)
+                self._type_numbers(s, 41, t)
+                s.signeds(tuple(DYNAMIC if isinstance(d, Dim) else d for d in b.shape))
+                s.varint(element)
             case _:
                 raise Unsupported(f"the type {spelled(t)} has no portable encoding")
         return "vhlo", True
@@ -281,8 +291,6 @@ class Tables:
         encoding: int | None = None
         if t.encoding is not None:
             text, _, rest = ("", "", t.encoding) if t.encoding[:1] == "#" else t.encoding.partition(", ")
-            if t.encoding.startswith("!quant."):
-                text, rest = t.encoding, ""
             element = OpaqueType(text) if text else element
             encoding = self.attr(Text(rest)) if rest else None
         if any(isinstance(d, Dim) and d.bound is not None for d in t.shape):

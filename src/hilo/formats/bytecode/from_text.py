@@ -1,4 +1,7 @@
-"""Attributes that the IR keeps as MLIR text, as values that bytecode can hold. Imports its siblings, mlir_text and ir."""
+"""Attributes that the IR keeps as MLIR text, as values that bytecode can hold.
+
+Imports its siblings, mlir_text and ir.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +11,18 @@ import numpy as np
 
 from hilo.errors import Error, Unsupported
 from hilo.formats.bytecode.entries import element
-from hilo.formats.bytecode.values import UNIT, Dense, Float, Integer, Symbol, Text, Value
+from hilo.formats.bytecode.tables import VHLO_SCALARS
+from hilo.formats.bytecode.values import UNIT, Dense, Float, FunctionType, Integer, Symbol, Text, Value
 from hilo.formats.mlir_text.attributes import parse_elements, raw_attribute
 from hilo.formats.mlir_text.cursor import Cursor
 from hilo.formats.mlir_text.dense import round_to
 from hilo.formats.mlir_text.lexer import Source
-from hilo.formats.mlir_text.types import parse_type
+from hilo.formats.mlir_text.types import parse_function_type, parse_type
 from hilo.ir.dtypes import DType, f64, i64
 from hilo.ir.op import Array, Attrs
 from hilo.ir.types import OpaqueType, TensorType, Type
 
-_SCALAR: Final = ("i", "u", "f", "b", "t", "n", "c")
+_TYPES: Final = ("tuple", "complex", "memref", *VHLO_SCALARS.values())
 
 
 def value_of(text: str) -> Value:
@@ -53,14 +57,13 @@ def _value(c: Cursor) -> Value:
         if first == "{":
             return _dictionary(c)
         if token.startswith("dense<"):
-            return dense(parse_elements(c))
-        if first == "!" or token.startswith("tensor<") or token in ("tuple", "complex"):
-            return parse_type(c)
-        start = c.at
-        text = str(raw_attribute(c))
-        if first not in "#(" and c.at == start + 1 and isinstance(t := element(OpaqueType(text)), DType):
-            return t
-        return Text(text)
+            array = parse_elements(c)
+            return dense(array, c.types.get(c.tokens[c.at - 1]))
+        if first == "(":
+            return FunctionType(*parse_function_type(c))
+        if first == "!" or token.startswith("tensor<") or token in _TYPES:
+            return element(parse_type(c))
+        return Text(str(raw_attribute(c)))
 
 
 def _dictionary(c: Cursor) -> Attrs:

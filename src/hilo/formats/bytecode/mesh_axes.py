@@ -1,4 +1,7 @@
-"""`#stablehlo.replica_group_mesh_axes<...>`, which the IR keeps as text, as a value. Imports its siblings and mlir_text."""
+"""`#stablehlo.replica_group_mesh_axes<...>`, which the IR keeps as text, as a value.
+
+Imports its siblings, mlir_text and ir.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +38,9 @@ def _struct(c: Cursor, kind: str, fields: dict[str, Callable[[], Any]]) -> Struc
 
 
 def _axes(c: Cursor) -> tuple[Struct, ...]:
+    fields = {"name": c.string, "sub_axis_info": lambda: _sub(c)}
     c.expect("[")
-    return tuple(c.comma_list("]", lambda: _struct(c, "axis_ref", {"name": c.string, "sub_axis_info": lambda: _sub(c)})))
+    return tuple(c.comma_list("]", lambda: _struct(c, "axis_ref", fields)))
 
 
 def _sub(c: Cursor) -> Struct:

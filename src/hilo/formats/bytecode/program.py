@@ -17,9 +17,10 @@ from hilo.formats.bytecode.build import Region, declaration, definition, functio
 from hilo.formats.bytecode.container import File
 from hilo.formats.bytecode.dialects import ATTRS, TYPES
 from hilo.formats.bytecode.entries import EntryReader, Table
+from hilo.formats.bytecode.opset import OPERATIONS
 from hilo.formats.bytecode.tables import PROPERTIES
 from hilo.formats.bytecode.upgrade import operation, upgrade
-from hilo.formats.bytecode.values import FunctionType, Symbol, Unit, Value
+from hilo.formats.bytecode.values import FunctionType, Symbol, Value
 from hilo.formats.bytecode.wire import Reader
 from hilo.formats.mlir_text.attr_kinds import Spread
 from hilo.formats.mlir_text.cursor import MAX_DEPTH
@@ -118,10 +119,8 @@ class Program:
             raise self.r.error("a function needs sym_name and function_type")
         if head.regions != 1:
             raise self.r.error(f"function @{name} has {head.regions} regions")
-        attrs = dict(discardable(k, v) for k, v in head.extra.items())
-        attrs = {k.removeprefix("."): v for k, v in attrs.items()}
-        if isinstance(own.get("no_inline"), Unit):
-            attrs["no_inline"] = Opaque("unit")
+        extra = {**{k: v for k, v in own.items() if k not in OPERATIONS["func"][0].attrs}, **head.extra}
+        attrs = {k: Opaque(text(v)) for k, v in extra.items()}
         with self._around_regions(head):
             region = self.region(Scope())
         if region is None:

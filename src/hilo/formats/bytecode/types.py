@@ -66,6 +66,25 @@ def spelled(t: Any) -> str:
     return print_function_type(t.operands, t.results)
 
 
+def parse_types(text: str) -> list[Type]:
+    """Types separated by commas."""
+    from hilo.formats.mlir_text.cursor import Cursor
+    from hilo.formats.mlir_text.lexer import Source
+    from hilo.formats.mlir_text.types import parse_type as parse
+
+    c = Cursor(Source(f"{text})", ""))
+    return c.comma_list(")", lambda: parse(c))
+
+
+def buffer(text: str) -> Type | None:
+    """The tensor type with the shape and the element type of a plain `memref<...>`; None for any other."""
+    try:
+        t = parse_types(f"tensor<{text[7:]}")[0]
+    except Error:
+        return None
+    return t if isinstance(t, TensorType) and t.encoding is None else None
+
+
 # -- quantized element types --------------------------------------------------------------------
 
 

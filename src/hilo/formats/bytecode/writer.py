@@ -1,6 +1,7 @@
-"""Portable artifacts: modules as VHLO of a target version, in the bytecode that this version wrote. Imports its siblings.
+"""Portable artifacts: modules as VHLO of a target version, in the bytecode that this version wrote.
 
-One pass over the program fills the tables and writes the IR section; the file is put together at the end.
+One pass over the program fills the tables and writes the IR section; the file is put together at the end. Imports its
+siblings, mlir_text and ir.
 """
 
 from __future__ import annotations
@@ -267,8 +268,8 @@ def _regions(op: Op) -> list[Function]:
 
 def _file(w: Writer, ir: Sink, producer: str) -> bytes:
     t = w.tables
-    dialects = {d: i for i, d in enumerate(dict.fromkeys([*(n.partition(".")[0] for n in w.names),
-                                                          *(e[0] for e in t.attrs.entries + t.types.entries)]))}  # fmt: skip
+    used = [*(n.partition(".")[0] for n in w.names), *(e[0] for e in t.attrs.entries + t.types.entries)]
+    dialects = {d: i for i, d in enumerate(dict.fromkeys(used))}
     out = Sink(container.MAGIC)
     out.varint(w.version)
     out += producer.encode() + b"\0"

@@ -234,7 +234,8 @@ def own_parameters(op: Op) -> int:
         return 2 * len(result_types(op.type))
     if name == "map":
         return len(op.operands) - _map_captures(op)
-    return len(op.attrs["body"].params) if isinstance(op.attrs.get("body"), Function) else 0
+    region = next((v for v in op.attrs.values() if isinstance(v, Function)), None)
+    return len(region.params) if region is not None else 0
 
 
 def _map_captures(op: Op) -> int:
