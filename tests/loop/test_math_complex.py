@@ -116,3 +116,11 @@ def test_atan2() -> None:
     y, x = rng.uniform(-3, 3, (2, 1000, 2)).astype(np.float32).view(np.complex64)[..., 0]
     got = interpreted(math.atan2, dtypes.c64)(y, x)
     assert distance(got, numeric.elementwise(reference.atan2)(y, x), dtypes.c64).max() <= 1
+
+
+def test_cbrt_of_the_largest_numbers() -> None:
+    """Scaling them to about 1 takes a power of two that is no normal number if it is done in one step."""
+    most = np.finfo(np.float64).max
+    z = np.array([most, complex(1, most), complex(-most, -most), complex(most / 2, 1)])
+    got = interpreted(math.cbrt, dtypes.c128)(z)
+    assert distance(got, numeric.elementwise(reference.cbrt)(z), dtypes.c128).max() <= 4

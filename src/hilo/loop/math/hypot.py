@@ -8,7 +8,7 @@ from hilo.loop.nodes import Node
 
 
 def scaled_to_one(b: Builder, x: Node, y: Node, *, even: bool) -> tuple[tuple[Node, Node], Node]:
-    """((x / 4^k, y / 4^k), 2^k), or with 8^k: the greater of the two is then between 1/16 and 8, or 0.
+    """((x / 4^k, y / 4^k), 2^k), or with 8^k: the greater of the two is then between 1/16 and 16, or 0.
 
     The square (cube) root of the scaled number times the second result is that of the number.
     """
@@ -20,6 +20,7 @@ def scaled_to_one(b: Builder, x: Node, y: Node, *, even: bool) -> tuple[tuple[No
     e = b.sub(b.and_(b.lshr(b.bitcast(b.fmul(large, up), "i64"), 52), 0x7FF), 1023)
     # k = e // step, by a multiplication that is right for all exponents; e + 1026 is positive
     k = b.sub(b.lshr(b.mul(b.add(e, 1026), 65536 // step + 1), 16), 1026 // step)
+    k = b.smin(k, 1022 // step)  # the power that scales down is a normal number
     down = _power_of_two(b, b.sub(b.const(0, k.type), b.mul(k, step)))
     root = _power_of_two(b, k)
     root_up = b.select(tiny, b.const(2.0 ** -(120 // step), x.type), b.const(1.0, x.type))
