@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from hilo.errors import Error, Unsupported
+from hilo.ir import quantized
 from hilo.ir.dtypes import from_numpy
 from hilo.ir.module import Function, Module
 from hilo.ir.op import GET, PARAMETER, Op
@@ -53,7 +54,7 @@ def check_argument(what: str, value: Any, t: Type) -> Any:
         got = TensorType(from_numpy(a.dtype), a.shape)
     except KeyError:
         raise Error(f"{what} has element type {a.dtype}, which no tensor has; {t} is wanted") from None
-    fits = got.dtype is t.dtype and got.rank == t.rank
+    fits = got.dtype is quantized.stored(t).dtype and got.rank == t.rank
     if not fits or any(isinstance(n, int) and n != m for n, m in zip(t.shape, got.shape, strict=True)):
         raise Error(f"{what} is {got}, but {t} is wanted")
     return a
@@ -115,7 +116,10 @@ def _evaluate(o: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
     if kind.evaluate is None:
         raise Unsupported("this op cannot be evaluated", loc=o.loc, op=kind.full_name)
     try:
-        value = kind.evaluate(*operands, **attrs)
+        if quantized.any_quantized((o.type, *(x.type for x in o.operands))):
+            value = quantized.rule_for(kind).evaluate(o, list(operands), attrs)
+        else:
+            value = kind.evaluate(*operands, **attrs)
     except Error as e:
         raise e.at(o.loc, kind.full_name) from None
     except RecursionError:

@@ -1,4 +1,4 @@
-"""Ops, attributes and op definitions: the one node class of the tensor IR. Imports only ir.types."""
+"""Ops, attributes and op definitions: the one node class of the tensor IR. Imports only ir.types, ir.quantized."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from hilo.errors import Error, VerifyError
+from hilo.ir import quantized
 from hilo.ir.dtypes import DType, from_numpy
 from hilo.ir.types import Results, TensorType, Type, result_types
 
@@ -181,7 +182,8 @@ class OpDef:
     scalar(b, out, *elems, **attrs)       elementwise ops: loop IR for one element from elements at the same index
     element(b, out, index, *operands, **attrs)   index-moving ops: one element at `index`; operands are closures
     sharding, cost, examples, doc         see ops/registry.py
-    typed: the op carries its result type as the attribute `type` (it cannot be inferred)
+    typed: the op carries its result type as the attribute `type` (it cannot be inferred); so does every op on quantized
+        tensors, whose infer and evaluate see floats or stored integers instead (ir/quantized.py)
     effect: it must stay even if nothing uses it;  dialect: "stablehlo", "chlo", "mhlo", "func" or "hilo" (internal)
     """
 
@@ -224,7 +226,11 @@ class OpDef:
             attrs = Attrs({**self.attrs, **attrs})
         try:
             own = attrs._d if not any("." in k for k in attrs) else attrs.own()
-            t = self.infer(*[o.type for o in operands], **own)
+            types = tuple([o.type for o in operands])
+            if quantized.POOL and quantized.any_quantized((*types, *filter(None, [own.get("type")]))):
+                t = quantized.rule_for(self).infer(self, types, dict(own))
+            else:
+                t = self.infer(*types, **own)
         except Error as e:
             raise e.at(loc, self.full_name) from None
         except TypeError as e:  # wrong number of operands, or a missing or unknown attribute

@@ -11,6 +11,7 @@ from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import OpaqueType, TensorType, Type, result_types
+from hilo.passes.quantized import lower_quantized
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
 from hilo.rewrite.pattern import Symbol
@@ -30,7 +31,7 @@ def legalize(f: Function) -> Function:
 
     Raises `Unsupported`, with op and location, for what cannot be compiled.
     """
-    f = rewrite(f, _expansions())
+    f = rewrite(lower_quantized(f), _expansions())
     _check(f)
     return f
 
@@ -116,7 +117,5 @@ def _check_type(op: Op, t: Type) -> None:
                 loc=op.loc,
                 op=op.kind.full_name,
             )
-        if (t.encoding or "").startswith("!quant"):
-            raise Unsupported(f"elements of type {t.encoding} cannot be compiled yet", loc=op.loc, op=op.kind.full_name)
     elif isinstance(t, OpaqueType) and t.text != "!stablehlo.token":
         raise Unsupported(f"values of type {t} cannot be compiled", loc=op.loc, op=op.kind.full_name)

@@ -160,7 +160,7 @@ def entries(op: Op, skip: Collection[str]) -> tuple[list[str], list[str]]:
 
 
 def _left_out(op: Op, name: str, value: Any) -> bool:
-    if value is None or isinstance(value, Function) or (name == "type" and op.kind.typed):
+    if value is None or isinstance(value, Function) or name == "type":
         return True
     if isinstance(value, tuple) and value and isinstance(value[0], Function):
         return True

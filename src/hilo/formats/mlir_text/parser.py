@@ -14,7 +14,7 @@ from hilo.formats.mlir_text.locations import parse_trailing_loc
 from hilo.formats.mlir_text.names import missing_op
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.formats.mlir_text.types import parse_function_type, parse_type, print_type
-from hilo.ir import registry
+from hilo.ir import quantized, registry
 from hilo.ir.module import Loc, parameter
 from hilo.ir.op import Attrs, Op, OpDef
 from hilo.ir.types import OpaqueType, Results, Type
@@ -184,7 +184,7 @@ class Parser(Cursor):
         want: Type | None = None
         if declared is not None:
             want = declared[0] if len(declared) == 1 else Results(declared)
-            if kind.typed:
+            if kind.typed or quantized.any_quantized([want, *(o.type for o in s.operands)]):
                 attrs["type"] = want
         try:
             op = kind.make(operands, Attrs(attrs), loc)

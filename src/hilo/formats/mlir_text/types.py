@@ -1,7 +1,7 @@
 """Types in MLIR text: `tensor<...>`, `tuple<...>`, tokens, function types, and others kept as text.
 
-A quantized tensor is the tensor of its storage type with the element type's text as its encoding; `index` elements
-are i64 with the encoding `index`. Bounds (`#stablehlo.bounds<4, ?>`) become bounded dims. Imports the cursor and ir.
+`index` elements are i64 with the encoding `index`. Bounds (`#stablehlo.bounds<4, ?>`) become bounded dims. Imports the
+cursor and ir.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import re
 
 from hilo.errors import Error, Unsupported
 from hilo.formats.mlir_text.cursor import Cursor
+from hilo.ir import quantized
 from hilo.ir.dtypes import DType, from_mlir, i64
 from hilo.ir.types import TOKEN, UNKNOWN, Dim, OpaqueType, Results, TensorType, TupleType, Type, bounded
 
 _DIMS = re.compile(r"\s*(?:(\d+|\?)\s*x\s*)")
 _BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^\]]*)\]\s*>)")
-_STORAGE = re.compile(r"!quant\.uniform<\s*(i\d+|ui?\d+)\b")
 _COMPLEX = re.compile(r"complex<\s*(\w+)\s*>")
 _BUILTIN = re.compile(r"(?:[su]?i\d+|f\d\w*|bf16|tf32|index|none)\Z")
 _MAX_RANK = 1024
@@ -112,7 +112,9 @@ def _tensor(body: str, c: Cursor) -> TensorType:
     dtype, encoding = _element(element, encoding, c)
     if encoding is not None and (m := _BOUNDS.fullmatch(encoding)):
         shape, encoding = _bounded_shape(shape, m[1] or m[2] or ""), None
-    return TensorType(dtype, shape, encoding)
+    t = TensorType(dtype, shape, encoding)
+    quantized.check_fits(t)
+    return t
 
 
 def _extent(text: str) -> int:
@@ -141,11 +143,8 @@ def _element(text: str, encoding: str | None, c: Cursor) -> tuple[DType, str | N
     if text in c.aliases and text[:1] == "!":
         start = c.aliases[text]
         text = c.source.slice(start, _end_of_type(c, start))
-    if m := _STORAGE.match(text):
-        storage = from_mlir(re.sub("ui?", "ui", m[1]))
-        if storage is None or encoding is not None:
-            raise Unsupported(f"the quantized element type {text} is not supported")
-        return storage, text
+    if text.startswith("!quant."):
+        return quantized.parse(text), encoding
     if text[:2] == "si" and (dtype := from_mlir(text[1:])):
         return dtype, encoding
     raise Error(f"'{text[:60]}' is not an element type that is known here" if text else "the element type is missing")
@@ -191,9 +190,7 @@ def print_type(t: Type) -> str:
 def _print_tensor(t: TensorType) -> str:
     dims = "".join(f"{d}x" if isinstance(d, int) else "?x" for d in t.shape)
     element, encoding = t.dtype.mlir, t.encoding
-    if encoding is not None and encoding.startswith("!quant"):
-        element, encoding = encoding, None
-    elif encoding is not None and encoding.split(",")[0] == "index":
+    if encoding is not None and encoding.split(",")[0] == "index":
         element, encoding = "index", encoding.partition(", ")[2] or None
     if any(isinstance(d, Dim) and d.bound is not None for d in t.shape):
         bounds = (str(d.bound) if isinstance(d, Dim) and d.bound is not None else "?" for d in t.shape)

@@ -1,0 +1,161 @@
+"""Quantized tensors become integers and floats: what ops/quantized.py says, spelled with plain ops. Imports ir, ops.
+
+Values keep their stored integers; an op on floats gets its operands dequantized, each value only once, and its results
+quantized. Parameters and results of a function are stored integers afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hilo.ir.dtypes import DType, i32, i64
+from hilo.ir.module import Function, parameter
+from hilo.ir.op import GET, PARAMETER, Array, Attrs, Op
+from hilo.ir.quantized import POOL, any_quantized, expressed, quantization, rule_for, stored
+from hilo.ir.types import TensorType, Type
+from hilo.ops.compare import clamp
+from hilo.ops.constant import constant
+from hilo.ops.convert import convert
+from hilo.ops.elementwise_arith import add, divide, multiply, subtract
+from hilo.ops.elementwise_math import round_nearest_even
+from hilo.ops.numeric import Arr
+from hilo.ops.numeric import convert as converted
+from hilo.ops.quantized import parameters
+from hilo.ops.shape import broadcast_in_dim
+
+
+def lower_quantized(f: Function) -> Function:
+    """`f` without quantized types, in its regions too; `f` itself if there are none."""
+    if not POOL or not _uses(f):
+        return f
+    return _Lowering(f).run()
+
+
+def _uses(f: Function) -> bool:
+    seen: set[int] = set()
+    stack = [f]
+    while stack:
+        g = stack.pop()
+        if id(g) in seen:
+            continue
+        seen.add(id(g))
+        for o in g.ops:
+            if any_quantized((o.type,)):
+                return True
+            for value in o.attrs.values():
+                if isinstance(value, Function):
+                    stack.append(value)
+                elif isinstance(value, tuple) and value and isinstance(value[0], Function):
+                    stack.extend(value)
+    return False
+
+
+def _mapped(attrs: Attrs, types: Callable[[Type], Any], regions: Callable[[Function], Function]) -> dict[str, Any]:
+    """Attributes with types and regions changed."""
+
+    def one(value: Any) -> Any:
+        if isinstance(value, Type):
+            return types(value)
+        if isinstance(value, Function):
+            return regions(value)
+        return tuple(map(one, value)) if isinstance(value, tuple) else value
+
+    return {name: one(value) for name, value in attrs.items()}
+
+
+class _Lowering:
+    """Rewrites one function: `new` maps ops to what holds their stored integers (or their unquantized value)."""
+
+    def __init__(self, f: Function) -> None:
+        self.f = f
+        self.ops: list[Op] = []
+        self.new: dict[Op, Op] = {}
+        self.floats: dict[Op, Op] = {}
+        self.in_floats: set[Op] = set()  # ops of several results that yield floats, quantized as they are taken out
+
+    def run(self) -> Function:
+        for o in self.f.ops:
+            self.new[o] = self.lower(o)
+        params = [self.new[p] for p in self.f.params]
+        return self.f.replace(params=params, ops=self.ops, results=[self.new[r] for r in self.f.results])
+
+    def keep(self, o: Op) -> Op:
+        self.ops.append(o)
+        return o
+
+    def lower(self, o: Op) -> Op:
+        if o.kind is PARAMETER:
+            return self.keep(parameter(o.attrs["index"], stored(o.type), o.loc))
+        operands = [self.new[x] for x in o.operands]
+        if o.kind is GET:
+            source = o.operands[0]
+            taken = self.keep(o.kind.make(operands, o.attrs, o.loc))
+            return self.quantize(taken, o.tensor) if source in self.in_floats and quantization(o.type) else taken
+        if not any_quantized((o.type, *(x.type for x in o.operands))):
+            attrs = Attrs(_mapped(o.attrs, stored, lower_quantized))
+            return self.keep(Op(o.kind, tuple(operands), attrs, o.type, o.loc))
+        if o.kind.full_name in ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize"):
+            x = self.float_of(o.operands[0])
+            return self.quantize(x, o.tensor) if quantization(o.type) else x
+        if rule_for(o.kind).by_storage:
+            attrs = _mapped(o.attrs, stored, lower_quantized)
+            if not o.kind.typed:
+                attrs.pop("type", None)
+            return self.keep(o.kind.make(operands, Attrs(attrs), o.loc))
+        attrs = _mapped(o.attrs, expressed, lower_quantized)
+        if not o.kind.typed:
+            attrs.pop("type", None)
+        value = self.keep(o.kind.make([self.float_of(x) for x in o.operands], Attrs(attrs), o.loc))
+        if quantization(o.type):
+            return self.quantize(value, o.tensor)
+        if any_quantized((o.type,)):
+            self.in_floats.add(o)
+        return value
+
+    # ---- numbers
+    def number(self, value: Arr, t: TensorType) -> Op:
+        """A constant array (rank 0, or of t's rank and to be broadcast) over `t`."""
+        if value.size == 1 or value.shape == t.shape:
+            return self.keep(constant(value=Array(value.reshape(()) if value.size == 1 else value, t.shape)))
+        axis = next(d for d, n in enumerate(value.shape) if n != 1)
+        if value.size != value.shape[axis]:
+            return self.keep(constant(value=Array(np.ascontiguousarray(np.broadcast_to(value, t.shape)))))
+        line = self.keep(constant(value=Array(np.ascontiguousarray(value.reshape(-1)))))
+        return self.keep(broadcast_in_dim(line, broadcast_dimensions=(axis,), type=t))
+
+    def float_of(self, x: Op) -> Op:
+        """The floats that a value stands for; a float stands for itself."""
+        q = quantization(x.type)
+        if q is None:
+            return self.new[x]
+        known = self.floats.get(x)
+        if known is not None:
+            return known
+        t = x.tensor
+        scales, zeros = parameters(t)
+        value = self.new[x]
+        if zeros.any():
+            wide: DType = i32 if q.storage.bits <= 16 else i64
+            value = self.keep(convert(value, type=TensorType(wide, t.shape), loc=x.loc))
+            value = self.keep(subtract(value, self.number(converted(zeros, wide), value.tensor), loc=x.loc))
+        real = self.keep(convert(value, type=expressed(t), loc=x.loc))
+        known = self.floats[x] = self.keep(multiply(real, self.number(scales, real.tensor), loc=x.loc))
+        return known
+
+    def quantize(self, x: Op, t: TensorType) -> Op:
+        """Floats as the stored integers of type `t`."""
+        q = quantization(t)
+        assert q is not None
+        scales, zeros = parameters(t)
+        real: TensorType = expressed(t)
+        value = self.keep(divide(x, self.number(scales, real), loc=x.loc))
+        if zeros.any():
+            value = self.keep(add(value, self.number(converted(zeros, q.expressed), real), loc=x.loc))
+        low, high = (self.number(converted(np.array(v, np.int64), q.expressed), TensorType(q.expressed))
+                     for v in (q.low, q.high))  # fmt: skip
+        value = self.keep(clamp(low, value, high, loc=x.loc))
+        value = self.keep(round_nearest_even(value, loc=x.loc))
+        return self.keep(convert(value, type=stored(t), loc=x.loc))
