@@ -220,7 +220,7 @@ _CALL_LIKE: Final = ("convolution", "reduce", "top_k", "while")  # written like 
 def own_parameters(op: Op) -> int:
     """How many parameters of its own (not captures) the op's regions have."""
     name = op.name
-    if name in ("if", "case", "composite"):
+    if name in ("if", "case"):
         return 0
     if name == "while":
         return len(result_types(op.type))
@@ -234,8 +234,11 @@ def own_parameters(op: Op) -> int:
         return 2 * len(result_types(op.type))
     if name == "map":
         return len(op.operands) - _map_captures(op)
-    region = next((v for v in op.attrs.values() if isinstance(v, Function)), None)
-    return len(region.params) if region is not None else 0
+    for value in op.attrs.values():  # regions of the others capture nothing
+        first = value[0] if isinstance(value, tuple) and value else value
+        if isinstance(first, Function):
+            return len(first.params)
+    return 0
 
 
 def _map_captures(op: Op) -> int:
