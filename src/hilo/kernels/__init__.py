@@ -34,6 +34,8 @@ STRATEGIES: dict[str, str] = {
     "stablehlo.reduce_window": "hilo.kernels.window:lower",
     "stablehlo.select_and_scatter": "hilo.kernels.select_scatter:lower",
     "stablehlo.sort": "hilo.kernels.sort:lower",
+    "stablehlo.cholesky": "hilo.kernels.linalg:cholesky",
+    "stablehlo.triangular_solve": "hilo.kernels.linalg:triangular_solve",
 }
 
 

@@ -56,11 +56,13 @@ def operands_of(main: Function, o: Op, inputs: list[np.ndarray]) -> list[np.ndar
 def _is_sum(o: Op) -> bool:
     if o.kind.name in ("reduce", "reduce_window"):
         return sole_op(o.attrs["body"], len(o.operands) - 2) == "add"
-    return o.kind.name in ("dot_general", "dot", "convolution")
+    return o.kind.name in ("dot_general", "dot", "convolution", "triangular_solve")
 
 
 def _terms(o: Op, operands: list[np.ndarray]) -> tuple[int, np.ndarray]:
     """How many terms each element of a sum has, and the sum of their magnitudes."""
+    if o.kind.name == "triangular_solve":
+        return _condition(o, *operands)
     sizes = [compare.magnitudes(x) for x in operands]
     attrs: dict[str, Any] = _on_f64(o)
     if o.kind.name in ("reduce", "reduce_window"):
@@ -79,6 +81,18 @@ def _terms(o: Op, operands: list[np.ndarray]) -> tuple[int, np.ndarray]:
         )
     assert o.kind.evaluate is not None
     return n, o.kind.evaluate(*sizes, **attrs)
+
+
+def _condition(o: Op, a: np.ndarray, b: np.ndarray) -> tuple[int, np.ndarray]:
+    """What rounding the sums of a triangular solve may change: |inverse| |a| |solution|, for as many terms as rows."""
+    solve, n, attrs = o.kind.evaluate, a.shape[-1], o.attrs.own()
+    assert solve is not None
+    wide = a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+    inverse = np.abs(solve(wide, np.broadcast_to(np.eye(n, dtype=wide.dtype), wide.shape), **attrs))
+    x = np.abs(solve(wide, b.astype(wide.dtype), **attrs))
+    kept = np.abs(np.tril(wide) if attrs["lower"] else np.triu(wide))
+    kept = kept if attrs["transpose_a"] == "NO_TRANSPOSE" else np.swapaxes(kept, -1, -2)
+    return n, inverse @ (kept @ x) if attrs["left_side"] else (x @ kept) @ inverse
 
 
 def _on_f64(o: Op) -> dict[str, Any]:
