@@ -17,8 +17,9 @@ from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.kernels import contraction_pack as pack
 from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
+from hilo.kernels.contraction_bound import Panels, constant_of
 from hilo.kernels.contraction_nest import Nest, Place
-from hilo.kernels.contraction_plan import plan, recipe
+from hilo.kernels.contraction_plan import Plan, plan, recipe
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import pointer
 from hilo.loop.arith import reduce_precision
@@ -62,13 +63,15 @@ def lower_contraction(op: Op, target: Target, epilogue: Epilogue | None = None) 
     c = classify(op)
     if c.out.size == 0:
         return Lowered([])
-    return _Lowering(c, target, epilogue, op.attrs.get("algorithm")).run()
+    constant = tuple(constant_of(o) is not None for o in op.operands)
+    return _Lowering(c, target, epilogue, op.attrs.get("algorithm"), constant).run()
 
 
 class _Lowering:
     """Collects the phases of one contraction."""
 
-    def __init__(self, c: Contraction, target: Target, epilogue: Epilogue | None, algorithm: tuple | None) -> None:
+    def __init__(self, c: Contraction, target: Target, epilogue: Epilogue | None, algorithm: tuple | None,
+                 constant: Sequence[bool]) -> None:  # fmt: skip
         self.target = target
         self.epilogue = epilogue
         self.r = recipe(c.lhs.dtype, c.rhs.dtype, c.out.dtype, target)
@@ -84,6 +87,8 @@ class _Lowering:
             self.numbers = (1, 0)
             self.rounding.reverse()
         self.c = c
+        self.constant_b = constant[self.numbers[1]]
+        self.arranged: dict[int, Panels] = {}
         self.scratch_number = 3 + len(epilogue.operands if epilogue else ())
         self.scratch = 0
         self.phases: list[Phase] = []
@@ -213,6 +218,27 @@ class _Lowering:
         if units:
             self.phases.append(Phase(pack.phase_func(f"contraction_{name}", unit), units, cost))
 
+    # ---- constants
+    def kept(self) -> DType | None:
+        """The type of B's elements in panels made when the program is planned; None if there can be none."""
+        r, dtype = self.r, self.c.rhs.dtype
+        if not self.constant_b or r.parts > 1 or r.acc.is_complex or self.rounding[1] is not None:
+            return None
+        if self.widens(dtype) or self.is_ready(dtype, 1):
+            return dtype
+        exact = dtype.is_float and r.acc.is_float
+        return r.acc if exact else None
+
+    def bound_b(self, p: Plan, dtype: DType) -> Place:
+        """B in panels."""
+        c = self.c
+        bt, _, n, k = p.sizes
+        edges = [v * lanes for _, v, lanes, _ in p.edges(n % p.width, self.target)]
+        panels = Panels(c.batch, c.k, c.n, p.block_k, (*[p.width] * (n // p.width), *edges), dtype)
+        self.arranged[self.numbers[1]] = panels
+        narrow = "" if self.is_ready(dtype, 1) or dtype is self.r.acc else dtype.name
+        return Place(self.numbers[1], 0, ((bt, k * panels.columns),), panels.columns, 1, narrow, panels=True)
+
     # ---- the whole
     def run(self) -> Lowered:
         c, r = self.c, self.r
@@ -226,21 +252,30 @@ class _Lowering:
         b = self.in_place("b")
         if b is not None and n > 1 and b.column != 1 and b.row != 1:
             b = None
-        b = b or self.packed_b()
-        if n == 1:
+        dtype = self.kept()
+        if b is None and dtype is None:
+            b = self.packed_b()
+        row, column = (n, 1) if b is None else (b.row, b.column if n > 1 else 1)
+        inner = a.column == 1 and row == 1 and not complex_ and r.combine != "dot4"
+        stream = m == 1 and column == 1 and k > 1
+
+        def planned(bound: bool) -> Plan:
+            return plan(
+                sizes, r, self.target, b_row=row, b_column=column, inner=inner, stream=stream, bound=bound
+            )
+
+        p = planned(dtype is not None)
+        if dtype is not None and p.kind == "tile" and p.blocks[0] == 1 and k:
+            b = self.bound_b(p, dtype)
+        elif dtype is not None:
+            b = b or self.packed_b()
+            row, column = b.row, b.column if n > 1 else 1
+            p = planned(False)
+        assert b is not None
+        if n == 1 and not b.panels:
             b = replace(b, column=1)
-        inner = a.column == 1 and b.row == 1 and not complex_ and r.combine != "dot4"
-        p = plan(
-            sizes,
-            r,
-            self.target,
-            b_row=b.row,
-            b_column=b.column,
-            inner=inner,
-            stream=m == 1 and b.column == 1 and k > 1,
-        )
         start = self.compensation(b, sizes) if r.combine == "dot4" else None
         nest = Nest(p, r, a, b, start, c.out, self.swapped, self.epilogue, self.scratch_number, self.target)
         nest.partial = self.allocate(nest.scratch)
         self.phases += nest.phases()
-        return Lowered(self.phases, self.scratch)
+        return Lowered(self.phases, self.scratch, arranged=dict(self.arranged))

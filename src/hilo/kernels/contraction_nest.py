@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Place:
     """An operand as micro-kernels see it: element (batch, row, column) of accumulator-sized elements, or
-    of type `narrow` (only B: its elements are widened as they are read).
+    of type `narrow` (only B: its elements are widened as they are read). `panels`: B lies in panels
+    (contraction_bound.Panels), whose columns together are `row`.
 
     `buffer` is its number in `bufs`, `offset` bytes come first; `batch` holds (size, stride) of each batch dim.
     """
@@ -36,6 +36,7 @@ class Place:
     row: int
     column: int
     narrow: str = ""
+    panels: bool = False
 
     def start(self, b: Builder, bufs: Node, batch: Index, size: int) -> Node:
         """The address of a batch's first element."""
@@ -108,17 +109,6 @@ class Nest(Finish):
             return b.gep(pointer(b, bufs, self.scratch_number - 1), index.node(b, at))
         return b.gep(pointer(b, bufs, self.scratch_number), index.node(b, at + self.partial))
 
-    def edges(self, size: int) -> Iterator[tuple[int, int, int, bool]]:
-        """(offset, vectors, lanes, masked) of the panels that cover the last `size` columns."""
-        lanes = self.p.lanes
-        if size and (self.target.vector_bytes >= 32 or size % lanes == 0):
-            yield 0, -(-size // lanes), lanes, size % lanes != 0
-        elif size:
-            whole = size // lanes
-            if whole:
-                yield 0, whole, lanes, False
-            yield whole * lanes, size % lanes, 1, False
-
     def tile_unit(self, b: Builder, bufs: Node, u: Node) -> None:
         p, r, size = self.p, self.r, self.r.size
         _, m, n, k = p.sizes
@@ -128,7 +118,7 @@ class Nest(Finish):
         c = self.c_place(b, bufs, split, batch) if self.where != "stack" else b.alloca(p.rows * p.width * size)
         panels = b.alloca(p.block_k * p.width * p.pack_panels * size) if p.pack_panels else None
         b_row, b_col = self.b_place.row * self.b_size, self.b_place.column * self.b_size
-        narrow = self.b_place.narrow
+        narrow, bound = self.b_place.narrow, self.b_place.panels
         widest = n - n % p.width
         together = p.width * max(1, p.pack_panels)  # columns that are packed, then used
 
@@ -140,10 +130,15 @@ class Nest(Finish):
 
             def columns(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
                 """Tiles of the panel at column `j` of B, packed at `at`."""
-                source = b.gep(bk, b.mul(j, b_col))
                 live = b.sub(n, j) if masked else b.i64(vectors * lanes)
-                start, step = (source, b_row) if panels is None else (at, vectors * lanes * size)
-                following = b.gep(source, p.block_k * b_row if p.skinny else together * b_col)
+                if bound:
+                    step = ahead_step = vectors * lanes * self.b_size
+                    start = b.gep(bk, b.mul(kc, b.mul(j, self.b_size)))
+                    following = b.gep(start, b.mul(kc, step))
+                else:
+                    source, ahead_step = b.gep(bk, b.mul(j, b_col)), b_row
+                    start, step = (source, b_row) if panels is None else (at, vectors * lanes * size)
+                    following = b.gep(source, p.block_k * b_row if p.skinny else together * b_col)
                 line_count = max(1, vectors * lanes * self.b_size // 64)
                 lines = -(-line_count // max(1, -(-m // p.rows)))  # all tiles together fetch the whole panel
 
@@ -177,7 +172,7 @@ class Nest(Finish):
                             kc,
                             live,
                             b.gep(following, b.mul(turn, 64 * lines)),
-                            b.i64(b_row),
+                            b.i64(ahead_step),
                         ],
                     )
                     if self.needs_finish and p.blocks[0] == 1:
@@ -198,7 +193,7 @@ class Nest(Finish):
                 if n % p.width:
 
                     def edge() -> None:
-                        for offset, vectors, lanes, masked in self.edges(n % p.width):
+                        for offset, vectors, lanes, masked in p.edges(n % p.width, self.target):
                             j = b.i64(widest + offset)
                             f(j, place(j), vectors, lanes, masked)
 

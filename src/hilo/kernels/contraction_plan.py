@@ -5,6 +5,7 @@ Imports ir, kernels.contraction_algebra.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 PANEL_BYTES: Final = 64 << 10  # of a packed panel of B, on the stack
+BOUND_BYTES: Final = 160 << 10  # of a panel of a constant B, read again and again from the second-level cache
 UNIT_NS: Final = 40_000  # of work that is worth a parallel unit
 MAX_UNITS: Final = 16
 MOST_TILES: Final = 40  # in a column of tiles of a unit: rows of A that stay in the second-level cache
@@ -112,6 +114,17 @@ class Plan:
     def width(self) -> int:
         return self.vectors * self.lanes
 
+    def edges(self, size: int, target: Target) -> Iterator[tuple[int, int, int, bool]]:
+        """(offset, vectors, lanes, masked) of the panels that cover the last `size` columns."""
+        lanes = self.lanes
+        if size and (target.vector_bytes >= 32 or size % lanes == 0):
+            yield 0, -(-size // lanes), lanes, size % lanes != 0
+        elif size:
+            whole = size // lanes
+            if whole:
+                yield 0, whole, lanes, False
+            yield whole * lanes, size % lanes, 1, False
+
     @property
     def unit_cost(self) -> float:
         return self.cost / max(self.units, 1)
@@ -155,9 +168,9 @@ def balanced(total: int, most: int) -> int:
 
 
 def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: int, b_column: int, inner: bool,
-         stream: bool) -> Plan:  # fmt: skip
+         stream: bool, bound: bool = False) -> Plan:  # fmt: skip
     """Choose. `b_row`, `b_column`: strides of B along k and n, in elements; `inner`: both operands have k contiguous;
-    `stream`: one row of C and B has n contiguous."""
+    `stream`: one row of C and B has n contiguous; `bound`: B is a constant that may be laid out in panels."""
     bt, m, n, k = sizes
     lanes = target.lanes(r.scalar)
     total = nanoseconds(sizes, r.size, lanes, target)
@@ -182,7 +195,7 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         per_batch = 1
     large = k * n * r.size > target.l2 and b_row * r.size >= 1024 and b_column == 1
     block_k, pack_panels = k, 0
-    streamed = large and (m <= rows or (m <= STREAMED_ROWS and k >= 16 * m))
+    streamed = large and not bound and (m <= rows or (m <= STREAMED_ROWS and k >= 16 * m))
     if streamed:
         # Memory is the limit: read long pieces of few rows at a time, as hardware prefetchers like it. Sums are loaded
         # and stored for each such piece, so there must be few of them for each element of B.
@@ -193,7 +206,9 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         block_k = 8 if m <= 4 else 16 if m < tall else 32
         per_batch = min(per_batch, max(2, n * r.size // STREAM_BYTES))
     width = vectors * lanes
-    if b_column != 1 or (large and not streamed and n > width):
+    if bound:
+        block_k = balanced(k, max(1, BOUND_BYTES // (width * r.size)))
+    elif b_column != 1 or (large and not streamed and n > width):
         most_k = PANEL_BYTES // (width * r.size)
         block_k = min(most_k, -(-balanced(k, most_k) // lanes) * lanes)
         pack_panels = 2
@@ -213,6 +228,7 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     block_n = -(-balanced(n, -(-n // n_blocks)) // width) * width
     split = max(split, 1)
     return Plan(
-        "tile", sizes, lanes, rows, vectors, block_m, block_n, max(block_k, 1), split, pack_panels, b_column != 1,
+        "tile", sizes, lanes, rows, vectors, block_m, block_n, max(block_k, 1), split, pack_panels,
+        b_column != 1 and not bound,
         total,
     )

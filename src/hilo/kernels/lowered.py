@@ -1,8 +1,11 @@
-"""What a kernel strategy hands back: loop-IR functions over parallel units. Imports only loop.nodes."""
+"""What a kernel strategy hands back: loop-IR functions over parallel units. Imports only loop.nodes (and numpy)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
 
 from hilo.loop.nodes import Func
 
@@ -21,14 +24,24 @@ class Phase:
     helpers: list[Func] = field(default_factory=list)
 
 
+class Layout(Protocol):
+    """A way to lay out a constant: hashable, so that equal ones are made once."""
+
+    def arrange(self, operand: np.ndarray) -> np.ndarray: ...
+
+    def __hash__(self) -> int: ...
+
+
 @dataclass
 class Lowered:
     """A kernel: phases that run one after the other, and the bytes of scratch (64-byte aligned) that the call needs.
 
     `bufs` is an array of pointers: operands in order, results, scratch. `in_place` holds pairs (operand, result) that
-    may have the same address.
+    may have the same address. `arranged`: constant operands that the kernel reads in a layout of its own, made by
+    `arrange` once when the program is planned.
     """
 
     phases: list[Phase]
     scratch: int = 0
     in_place: tuple[tuple[int, int], ...] = ()
+    arranged: dict[int, Layout] = field(default_factory=dict)

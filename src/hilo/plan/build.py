@@ -17,7 +17,8 @@ from hilo.errors import Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Array, Op
 from hilo.ir.types import Results, TensorType, TupleType, Type, result_types
-from hilo.kernels.lowered import Lowered
+from hilo.kernels.contraction_bound import arranges, constant_of
+from hilo.kernels.lowered import Layout, Lowered
 from hilo.plan.loops import plan_while
 from hilo.plan.program import Buffer, Call, Copy, Program, Step, Switch
 
@@ -97,6 +98,7 @@ class Planner:
         self.buffers: list[Buffer] = []
         self.constants: list[np.ndarray] = []
         self._constant_of: dict[Array, Buffer] = {}
+        self._arranged: dict[tuple[Array, Layout], Buffer] = {}
         self._lowered: dict[Any, Lowered] = {}
 
     def temp(self, nbytes: int, source: Op | None = None, t: TensorType | None = None) -> Buffer:
@@ -114,10 +116,22 @@ class Planner:
             self.constants.append(np.ascontiguousarray(value.data))
         return b
 
+    def arranged(self, value: Array, layout: Layout) -> Buffer:
+        """The buffer of a constant in the layout that a kernel reads."""
+        key = (value, layout)
+        b = self._arranged.get(key)
+        if b is None:
+            data = layout.arrange(value.data)
+            b = self._arranged[key] = Buffer("constant", data.nbytes, index=len(self.constants), type=value.type)
+            self.constants.append(data)
+        return b
+
     def lower(self, op: Op) -> Lowered:
-        """The kernel of `op`; ops equal in kind, attributes, types, and which operands are one value share it."""
+        """The kernel of `op`; ops equal in kind, attributes, types, which operands are one value and which are
+        constants share it."""
         first = {o: i for i, o in reversed(list(enumerate(op.operands)))}
-        key = (op.kind, tuple((o.type, first[o]) for o in op.operands), op.attrs, op.type)
+        bound = tuple(constant_of(o) is not None for o in op.operands) if arranges(op) else ()
+        key = (op.kind, tuple((o.type, first[o]) for o in op.operands), op.attrs, op.type, bound)
         found = self._lowered.get(key)
         if found is None:
             found = self._lowered[key] = self._lower(op)
@@ -137,7 +151,21 @@ def plan_program(function: Function, lower: Callable[[Op], Lowered]) -> Program:
     results = [Buffer("result", r.tensor.nbytes, i, type=r.tensor) for i, r in enumerate(function.results)]
     scope = plan.scope(function, arguments)
     scope.run(results)
-    return Program(function.name, arguments, results, scope.steps, plan.buffers, plan.constants)
+    program = Program(function.name, arguments, results, scope.steps, plan.buffers, plan.constants)
+    _drop_unused_constants(program)
+    return program
+
+
+def _drop_unused_constants(program: Program) -> None:
+    """Number the constants anew, without those of which kernels read only other layouts."""
+    used: dict[Buffer, None] = {}
+    for b in program.used():
+        if b.kind == "constant":
+            used[b] = None
+    arrays = [program.constants[b.index] for b in used]
+    for i, b in enumerate(used):
+        b.index = i
+    program.constants = arrays
 
 
 # ---- renames: ops whose value is another value
@@ -182,13 +210,22 @@ def _is_kept_constant(op: Op) -> bool:
 def plan_kernel(scope: Scope, op: Op) -> Slot:
     """An op with a kernel: one `Call`."""
     lowered = scope.plan.lower(op)
-    operands = tuple(scope.slots[o] for o in op.operands if isinstance(o.type, TensorType))
+    operands = tuple(_operand(scope, o, lowered.arranged.get(i)) for i, o in enumerate(op.operands)
+                     if isinstance(o.type, TensorType))  # fmt: skip
     types = result_types(op.type)
     slots = tuple(scope.place(op, i, t) for i, t in enumerate(types))
     results = tuple(s for s in slots if isinstance(s, Buffer))
     scratch = scope.plan.temp(lowered.scratch, op) if lowered.scratch else None
     scope.steps.append(Call(op, lowered, operands, results, scratch, tuple(getattr(lowered, "in_place", ()))))
     return slots if isinstance(op.type, Results) else slots[0]
+
+
+def _operand(scope: Scope, o: Op, layout: Layout | None) -> Buffer:
+    """Where a kernel finds an operand."""
+    constant = constant_of(o) if layout is not None else None
+    if layout is None or constant is None:
+        return scope.slots[o]
+    return scope.plan.arranged(constant.attrs["value"], layout)
 
 
 def _constant(scope: Scope, op: Op) -> Slot:

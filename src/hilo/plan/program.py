@@ -111,6 +111,23 @@ class Program:
     constants: list[np.ndarray] = field(default_factory=list)
     arena_size: int = 0
 
+    def used(self) -> Iterator[Buffer]:
+        """The buffers that steps name, in order, some of them several times."""
+        stack = list(reversed(self.steps))
+        while stack:
+            s = stack.pop()
+            if isinstance(s, Call):
+                yield from (*s.operands, *s.results, *((s.scratch,) if s.scratch is not None else ()))
+            elif isinstance(s, Copy):
+                yield from (s.source, s.target)
+            elif isinstance(s, Switch):
+                yield s.index
+                stack.extend(x for branch in reversed(s.branches) for x in reversed(branch))
+            else:
+                yield from (*s.storage, *s.spare_storage, *s.params, *s.spare, s.pred)
+                yield from (*s.next_params, *s.next_spare, *s.results)
+                stack.extend(reversed([*s.cond, *s.body]))
+
     def calls(self) -> Iterator[Call]:
         """All kernel calls, also inside loops and branches, in order."""
         stack: list[Iterator[Step]] = [iter(self.steps)]

@@ -1,0 +1,70 @@
+"""Constant operands of contractions, laid out once as micro-kernels read them. Imports numpy, ir, kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hilo.ir.dtypes import DType
+from hilo.ir.op import Op
+from hilo.kernels.contraction_algebra import Dim
+
+
+@dataclass(frozen=True)
+class Panels:
+    """B[batch, k, n] in blocks of `block_k` rows; in each block panels of columns, one after the other; in each panel
+    its rows, one after the other.
+
+    `batch`, `k`, `n`: how B lies in the operand (`Dim.b`). `widths`: of the panels; the last ones may reach beyond n,
+    with zeros there. `dtype`: of the elements as they are kept.
+    """
+
+    batch: tuple[Dim, ...]
+    k: tuple[Dim, ...]
+    n: tuple[Dim, ...]
+    block_k: int
+    widths: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def columns(self) -> int:
+        """Of all panels together."""
+        return sum(self.widths)
+
+    def arrange(self, operand: np.ndarray) -> np.ndarray:
+        """The operand (a dense array) in this layout: [batch, k * columns]."""
+        dims = (*self.batch, *self.k, *self.n)
+        strides = [d.b * operand.itemsize for d in dims]
+        view = np.lib.stride_tricks.as_strided(np.ascontiguousarray(operand), [d.size for d in dims], strides)
+        bt, k, n = (int(np.prod([d.size for d in ds], dtype=np.int64)) for ds in (self.batch, self.k, self.n))
+        b = view.reshape(bt, k, n).astype(self.dtype.np, copy=False)
+        out = np.zeros((bt, k * self.columns), self.dtype.np)
+        equal = min(self.widths.count(self.widths[0]), n // self.widths[0])  # panels without zeros, all of one width
+        whole = equal * self.widths[0]
+        for first in range(0, k, self.block_k):
+            rows = b[:, first : first + self.block_k]
+            count, at = rows.shape[1], first * self.columns
+            if whole:
+                panels = rows[:, :, :whole].reshape(bt, count, equal, self.widths[0])
+                out[:, at : at + count * whole].reshape(bt, equal, count, -1)[...] = panels.transpose(0, 2, 1, 3)
+            column = whole
+            for width in self.widths[equal:]:
+                panel = out[:, at + count * column : at + count * (column + width)].reshape(bt, count, width)
+                live = min(width, n - column)
+                panel[:, :, :live] = rows[:, :, column : column + live]
+                column += width
+        return out
+
+
+def constant_of(o: Op) -> Op | None:
+    """The constant that `o` is, perhaps by another shape; None if it is none, or the same value everywhere."""
+    while o.kind.full_name == "stablehlo.reshape":
+        o = o.operands[0]
+    is_constant = o.kind.full_name == "stablehlo.constant" and not o.attrs["value"].is_splat
+    return o if is_constant else None
+
+
+def arranges(op: Op) -> bool:
+    """Whether the kernel of `op` may ask for constants in a layout of its own."""
+    return op.kind.full_name in ("stablehlo.dot_general", "stablehlo.dot")
