@@ -158,8 +158,8 @@ BAD: list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]] = [
      {**canonical_dimensions(3), "type": TensorType(f32, (1, 3, 3))}),
     ("C14", dynamic_conv, (TensorType(f32, (1, 4, 2)), TensorType(f32, (2, 3, 3)), TensorType(i64, (1, 2))),
      {**canonical_dimensions(3), "type": TensorType(f32, (1, 3, 3))}),
-    ("C11", dynamic_gather, (T, V1, V1), {"type": T}),
-    ("C14", dynamic_gather, (T, V1, V2), {"type": V2}),
+    ("C20", dynamic_gather, (T, V1, V1), {"type": T}),
+    ("C23", dynamic_gather, (T, V1, V2), {"type": V2}),
 ]  # fmt: skip
 
 

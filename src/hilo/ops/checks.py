@@ -36,6 +36,12 @@ def static_shape(t: TensorType) -> tuple[int, ...]:
     return t.shape
 
 
+def at_most(a: Any, b: Any) -> bool:
+    """Whether size `a` may be at most `b`: what is unknown may, as far as its bound allows."""
+    most = b if isinstance(b, int) else b.bound
+    return not isinstance(a, int) or most is None or a <= most
+
+
 def same_shape(a: Sequence[Any], b: Sequence[Any]) -> bool:
     """Whether two shapes may be equal."""
     return len(a) == len(b) and all(map(same_dim, a, b))

@@ -17,7 +17,7 @@ from hilo.ir.interpret import evaluate as evaluate_op
 from hilo.ir.module import topological
 from hilo.ir.op import PARAMETER, Array, Op
 from hilo.ir.registry import op
-from hilo.ir.types import Dim, TensorType, Type
+from hilo.ir.types import UNKNOWN, Dim, TensorType, Type
 from hilo.loop import index as indices
 from hilo.loop.builder import I1, Builder, Node
 from hilo.loop.element import Elem
@@ -54,7 +54,7 @@ def known(x: Op) -> np.ndarray | None:
 def numbers(t: Type, n: int, what: str, rule: str) -> TensorType:
     """`t`, known to be a vector of `n` integers afterwards."""
     t = tensor(t)
-    ok = t.rank == 1 and (t.dtype.is_int) and same_dim(t.shape[0], n)
+    ok = t.rank == 1 and t.dtype.is_int and t.shape[0] == n
     require(ok, rule, "{what} must be a vector of {n} integers, not {t}", what=what, n=n, t=t)
     return t
 
@@ -279,19 +279,18 @@ class real_dynamic_slice:
 
 @op("dynamic_gather", typed=True)
 class dynamic_gather:
-    """`gather` whose slice_sizes are the third operand. Spec: dynamic_gather."""
+    """`gather` whose slice_sizes are the third operand. Spec: dynamic_gather, with the constraint numbers of gather."""
 
     attrs = dict(gather.attrs)
 
     @staticmethod
     def infer(x: Type, start_indices: Type, slice_sizes: Type, *, type: Type, **attrs: Any) -> Type:  # noqa: A002
         x, t = tensor(x), tensor(type)
-        numbers(slice_sizes, x.rank, "slice_sizes", "C11")
-        require(t.dtype is x.dtype, "C14", "the result has another element type: {t} from {x}", t=t, x=x)
-        if t.is_static and x.is_static:
-            want = tensor(gather.infer(x, start_indices, slice_sizes=_slices(x.rank, t, attrs), **attrs))
-            return result_is(t, want.shape, None, "C13")
-        return t
+        numbers(slice_sizes, x.rank, "slice_sizes", "C20")
+        require(t.dtype is x.dtype, "C23", "the result has another element type: {t} from {x}", t=t, x=x)
+        known_sizes = t.is_static and x.is_static
+        sizes = _slices(x.rank, t, attrs) if known_sizes else (UNKNOWN,) * x.rank
+        return result_is(t, tensor(gather.infer(x, start_indices, slice_sizes=sizes, **attrs)).shape, None, "C22")
 
     @staticmethod
     def evaluate(x: np.ndarray, start_indices: np.ndarray, slice_sizes: np.ndarray, *, type: TensorType,  # noqa: A002
@@ -333,14 +332,14 @@ class dynamic_conv:
     @staticmethod
     def infer(lhs: Type, rhs: Type, padding: Type, *, type: Type, **attrs: Any) -> Type:  # noqa: A002
         x, w, p, t = tensor(lhs), tensor(rhs), tensor(padding), tensor(type)
-        ok = p.dtype.is_int and p.rank == 2 and same_dim(p.shape[0], x.rank - 2) and same_dim(p.shape[1], 2)
-        require(ok, "C4", "padding must be {n} pairs of integers, not {p}", n=x.rank - 2, p=p)
         spatial = attrs.get("output_spatial_dimensions", ())
         if t.rank != x.rank or not in_range(spatial, t.rank):
             return convolution.infer(x, w, padding=None, type=t, **attrs)  # says what is wrong
         unknown = [Dim() if d in spatial else n for d, n in enumerate(t.shape)]
         source = [Dim() if d in attrs["input_spatial_dimensions"] else n for d, n in enumerate(x.shape)]
         convolution.infer(x.with_shape(source), w, padding=None, type=t.with_shape(unknown), **attrs)
+        ok = p.dtype.is_int and p.rank == 2 and same_dim(p.shape[0], x.rank - 2) and same_dim(p.shape[1], 2)
+        require(ok, "C4", "padding must be {n} pairs of integers, not {p}", n=x.rank - 2, p=p)
         return t
 
     @staticmethod

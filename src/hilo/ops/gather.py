@@ -14,7 +14,7 @@ from hilo.ir.types import TensorType, Type
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
 from hilo.loop.index import ZERO, Index, constant
-from hilo.ops.checks import ascending, in_range, same_dim, tensor, unique
+from hilo.ops.checks import ascending, at_most, in_range, same_dim, tensor, unique
 from hilo.ops.elements import Indices, Operand, start
 from hilo.ops.sharding import axis_names
 
@@ -67,7 +67,7 @@ class gather:
         start_indices_batching_dims: tuple[int, ...],
         start_index_map: tuple[int, ...],
         index_vector_dim: int,
-        slice_sizes: tuple[int, ...],
+        slice_sizes: tuple[Any, ...],  # dynamic_gather does not know them: dims
         indices_are_sorted: bool,
     ) -> Type:
         x, s = tensor(operand), tensor(start_indices)
@@ -118,7 +118,7 @@ class gather:
             len(slice_sizes) == x.rank, "C20", "slice_sizes {s} need one size for each axis of {x}", s=slice_sizes, x=x
         )
         require(
-            all(slice_sizes[d] <= 1 for d in collapsed_slice_dims),
+            all(at_most(slice_sizes[d], 1) for d in collapsed_slice_dims),
             "C9",
             "collapsed slices are larger than 1: {s}",
             s=slice_sizes,
@@ -134,7 +134,7 @@ class gather:
             x=x,
         )
         require(
-            all(slice_sizes[d] <= 1 for d in operand_batching_dims),
+            all(at_most(slice_sizes[d], 1) for d in operand_batching_dims),
             "C12",
             "batching slices are larger than 1: {s}",
             s=slice_sizes,
@@ -164,7 +164,7 @@ class gather:
             m=start_index_map,
             x=x,
         )
-        ok = all(m >= 0 and (not isinstance(n, int) or m <= n) for m, n in zip(slice_sizes, x.shape, strict=True))
+        ok = all(at_most(0, m) and at_most(m, n) for m, n in zip(slice_sizes, x.shape, strict=True))
         require(ok, "C21", "slice_sizes {s} do not fit {x}", s=slice_sizes, x=x)
         batch = iter([n for d, n in enumerate(s.shape) if d != index_vector_dim])
         sizes = iter([n for d, n in enumerate(slice_sizes) if d not in dropped])

@@ -146,7 +146,8 @@ class map_:
     @staticmethod
     def infer(*types: Type, dimensions: tuple[int, ...], body: Function) -> Type:
         n = _mapped([t.rank if isinstance(t, TensorType) else -1 for t in types], body)
-        require(n > 0, "C2", "map needs an input")
+        require(types, "C2", "map needs an input")
+        require(n > 0, "C4", "body takes {p}, but must take a rank-0 tensor for each input", p=body.param_types)
         xs = tensors(types[:n])
         require(all(same_shape(x.shape, xs[0].shape) for x in xs), "C1", "inputs have several shapes: {xs}", xs=xs)
         ok = dimensions == tuple(range(xs[0].rank))

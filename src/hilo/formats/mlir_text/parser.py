@@ -19,6 +19,7 @@ from hilo.ir.module import Loc, parameter
 from hilo.ir.op import Attrs, Op, OpDef
 from hilo.ir.types import OpaqueType, Results, Type
 from hilo.ops.result_rules import check_result
+from hilo.ops.value_rules import check_values
 
 TERMINATORS = frozenset(("return", "func.return", "stablehlo.return", "mhlo.return", "chlo.return"))
 
@@ -190,6 +191,7 @@ class Parser(Cursor):
             op = kind.make(operands, Attrs(attrs), loc)
             if want is not None:
                 check_result(kind.full_name, op.type, want, print_type)
+            check_values(op)
         except Error as e:
             e.loc = loc if _has_file(loc) else self.source.loc(at)
             e.op = e.op or kind.full_name
