@@ -20,6 +20,7 @@ from hilo.ops import (  # noqa: F401
     elementwise_arith,
     elementwise_bits,
     elementwise_math,
+    fft,
     gather,
     linalg,
     quantized,
