@@ -8,7 +8,7 @@ import pytest
 from hilo.errors import Error
 from hilo.formats import mlir_text
 from hilo.ir.interpret import interpret
-from hilo.testing import conformance
+from hilo.testing import checked, conformance
 from hilo.testing.runners import RUNNERS, Runner
 
 PROGRAM = """
@@ -46,7 +46,7 @@ def program(expected="[9.0, 10.0]", check="expect_close"):
 
 
 def test_main_takes_its_inputs_as_arguments():
-    module, inputs, checks = conformance.main_with_arguments(mlir_text.parse(program()))
+    module, inputs, checks = checked.with_arguments(mlir_text.parse(program()))
     assert [str(t) for t in module["main"].param_types] == ["f32[2]", "f32[]"]
     assert [x.tolist() for x in inputs] == [[1, 2], 4]
     assert [(c.kind, c.want.tolist()) for c in checks] == [("expect_close", [9, 10])]
@@ -55,8 +55,8 @@ def test_main_takes_its_inputs_as_arguments():
 
 def test_and_as_constants():
     module = mlir_text.parse(program())
-    arguments, _, _ = conformance.main_with_arguments(module)
-    constants = conformance.main_with_constants(module, arguments)
+    arguments, _, _ = checked.with_arguments(module)
+    constants = checked.with_constants(module, arguments)
     assert constants["main"].param_types == ()
     assert interpret(constants, [])[0].tolist() == [9, 10]
 
@@ -102,7 +102,8 @@ def test_what_is_missing_is_read_from_the_program():
     assert conformance.missing(program()) == ""
     assert conformance.ops_of(program()) == ("stablehlo.add", "stablehlo.broadcast_in_dim")
     assert conformance.missing(program().replace("stablehlo.add", "stablehlo.frobnicate")) == "op stablehlo.frobnicate"
-    assert conformance.missing(program().replace("tensor<f32>", "tensor<f8E3M4>")) == "type f8E3M4"
+    assert conformance.missing(program().replace("tensor<f32>", "tensor<f8E3M4>")) == ""
+    assert conformance.missing(program().replace("tensor<f32>", "tensor<f7E3M3>")) == "type f7E3M3"
     assert conformance.missing(program().replace("tensor<f32>", "tensor<?xf32>")) == "symbolic dimensions"
     assert conformance.missing(program().replace("custom_call @check", "custom_call @other")) == ""
     assert "stablehlo.custom_call" in conformance.ops_of(program().replace("custom_call @check", "custom_call @other"))

@@ -6,6 +6,7 @@ import numpy as np
 
 from hilo.ir.dtypes import DType, from_numpy
 
+APART = (1 << 64) - 1  # steps between numbers and what is none
 _BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
@@ -31,6 +32,12 @@ def ulp_distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     p, q = x & ~sign, y & ~sign
     apart = np.where(p > q, p - q, q - p)
     return np.asarray(np.where((x ^ y) & sign, p + q, apart))
+
+
+def steps_apart(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """`ulp_distance` of real floats; where one is not finite, 0 if they are the same (NaNs are), else APART."""
+    finite = np.isfinite(a) & np.isfinite(b)
+    return np.where(finite, ulp_distance(a, b), np.where(identical(a, b), np.uint64(0), np.uint64(APART)))
 
 
 def magnitudes(x: np.ndarray) -> np.ndarray:

@@ -1,8 +1,8 @@
 """StableHLO's public test data as a test: find the corpus, run its files in several ways, compare, count by op.
 
-A file's `main()` takes inputs and expected results from two functions of constants, and hands results to `check.*`
-custom calls. `main_with_arguments` turns it into a program of arguments. What a file needs that hilo does not have (an
-op, an element type, symbolic dimensions) is read from it and looked up in the registry; names of files play no part.
+A file's functions hand results and what is expected to checks; testing/checked.py makes programs of arguments of them.
+What a file needs that hilo does not have (an op, an element type, symbolic dimensions) is read from it and looked up in
+the registry; names of files play no part.
 """
 
 from __future__ import annotations
@@ -24,18 +24,14 @@ import numpy as np
 from hilo.errors import Error
 from hilo.formats import mlir_text
 from hilo.ir import dtypes
-from hilo.ir.interpret import run as interpret_function
-from hilo.ir.module import Function, Module, parameter, topological
-from hilo.ir.op import Op
+from hilo.ir.module import Module
 from hilo.ir.registry import REGISTRY, lookup
-from hilo.testing import arbiter, compare
+from hilo.testing import arbiter, checked, compare
+from hilo.testing.checked import Check
 from hilo.testing.runners import RUNNERS, Runner
-from hilo.testing.slack import summation_slack
 
 ARCHIVE: Final = Path("conformance") / "stablehlo-dev.tar.xz"
-PART: Final = "stablehlo/testdata"
-CLOSE_ULPS: Final = 3  # expect_close
-ALMOST: Final = 1e-3  # expect_almost_eq
+PARTS: Final = ("stablehlo/testdata/", "stablehlo/tests/")  # folders of the archive
 
 
 def corpus() -> Path | None:
@@ -52,7 +48,7 @@ def corpus() -> Path | None:
 def sources(path: Path | str | None = None) -> Iterator[tuple[str, str]]:
     """(name, text) of the programs at `path`: an archive of the corpus, a folder, a file; None is the corpus.
 
-    Of an archive only the testdata is read. Raises `Error` if there is nothing at `path`.
+    Of an archive only testdata and tests are read. Raises `Error` if there is nothing at `path`.
     """
     place = Path(path) if path is not None else corpus()
     if place is None:
@@ -72,21 +68,23 @@ def _archive(place: Path) -> Iterator[tuple[str, str]]:
     try:
         with tarfile.open(place, "r:xz") as files:
             for item in files:
-                if item.isfile() and item.name.endswith(".mlir") and PART in item.name:
+                part = next((p for p in PARTS if p in item.name), None)
+                if item.isfile() and item.name.endswith(".mlir") and part is not None:
                     content = files.extractfile(item)
                     assert content is not None
-                    yield item.name.partition(PART + "/")[2], io.TextIOWrapper(content, "utf-8").read()
+                    yield item.name.partition(part)[2], io.TextIOWrapper(content, "utf-8").read()
     except (lzma.LZMAError, tarfile.TarError, EOFError) as e:
         raise Error(f"{place} is not a readable archive: {e}") from None
 
 
 def pieces(text: str) -> list[str]:
     """The modules of a file: the parts between lines `// -----`."""
-    return [p for p in re.split(r"(?m)^// -----.*$", text) if p.strip()]
+    parts = re.split(r"(?m)^// -----.*$", text)
+    return [p for p in parts if re.sub(r"(?m)^\s*//.*$", "", p).strip()]
 
 
 # ---- what a file needs
-_OP: Final = re.compile(r'(?m)^\s*(?:%[^=\n]*=\s*)?"?((?:stablehlo|chlo|mhlo|check)\.[a-z_0-9]+)')
+_OP: Final = re.compile(r'(?m)^\s*(?:%[^=\n]*=\s*)?"?((?:stablehlo|chlo|mhlo|check|interpreter)\.[a-z_0-9]+)')
 _ELEMENT: Final = re.compile(r"tensor<((?:[0-9?]+x)*)((?:complex<\w+>)|!?[a-zA-Z][\w.]*)")
 _TERMINATORS: Final = ("stablehlo.return", "mhlo.return", "chlo.return")
 
@@ -108,80 +106,9 @@ def missing(text: str) -> str:
     for dims, element in dict.fromkeys(_ELEMENT.findall(text)):
         if "?" in dims:
             return "symbolic dimensions"
-        t = dtypes.from_mlir(element)
-        if t is None:
+        if dtypes.from_mlir(element) is None and not element.startswith("!quant."):
             return f"type {element}"
     return ""
-
-
-# ---- from main() to a program of arguments
-@dataclass(frozen=True)
-class Check:
-    """What one result must be: `kind` is the name of the check (expect_eq, expect_close, expect_almost_eq)."""
-
-    kind: str
-    want: np.ndarray
-    slack: np.ndarray | float = 0.0  # what the order of summation may change (testing/slack.py)
-
-
-def main_with_arguments(module: Module) -> tuple[Module, list[np.ndarray], list[Check]]:
-    """`main` with the results of `@inputs` as parameters and checked values as results; its inputs; the checks."""
-    main = module["main"]
-    given: list[Op] = []  # values of @inputs
-    wanted: dict[Op, np.ndarray] = {}
-    inputs: list[np.ndarray] = []
-    checks: list[tuple[str, Op, Op]] = []
-    for o in main.ops:
-        callee = o.attrs.get("callee") if o.kind.full_name == "func.call" else None
-        if callee in ("inputs", "expected"):
-            values = interpret_function(module[callee], [], module)
-            results = [x for x in main.ops if x.operands == (o,) and x.kind.name == "get"] or [o]
-            picked = {x: values[x.attrs["index"] if x is not o else 0] for x in results}
-            if callee == "inputs":
-                given.extend(picked)
-                inputs.extend(picked.values())
-            else:
-                wanted.update(picked)
-        elif o.kind.name == "custom_call" and o.attrs["call_target_name"].startswith("check."):
-            got, want = o.operands
-            checks.append((o.attrs["call_target_name"].removeprefix("check."), got, want))
-    if not checks:
-        raise Error("main checks no result")
-    params = [parameter(i, o.type, o.loc) for i, o in enumerate(given)]
-    new: dict[Op, Op] = dict(zip(given, params, strict=True))
-    for o in topological([got for _, got, _ in checks]):
-        if o not in new:
-            changed = any(new[x] is not x for x in o.operands if x in new)
-            new[o] = o.with_operands([new[x] for x in o.operands]) if changed else o
-    results = [new[got] for _, got, _ in checks]
-    function = Function("main", params, topological(results, params), results, loc=main.loc)
-    program = module.replace({**module.functions, "main": function})
-    slack = summation_slack(program, inputs)
-    expected = [Check(kind, wanted[want], s) for (kind, _, want), s in zip(checks, slack, strict=True)]
-    return program, inputs, expected
-
-
-def main_with_constants(module: Module, program: Module) -> Module:
-    """`program` (see `main_with_arguments`) without parameters: its inputs come from the call of `@inputs` again."""
-    main = program["main"]
-    if not main.params:
-        return program
-    types = module["inputs"].result_types
-    kind = lookup("func.call")
-    from hilo.ir.types import Results
-
-    call = kind(callee="inputs", type=types[0] if len(types) == 1 else Results(types))
-    return program.replace({**program.functions, "main": _bound(main, call)})
-
-
-def _bound(main: Function, call: Op) -> Function:
-    """`main` with its parameters replaced by the results of `call`."""
-    new: dict[Op, Op] = dict(zip(main.params, call.results(), strict=True))
-    for o in main.ops:
-        if o not in new:
-            new[o] = o.with_operands([new[x] for x in o.operands]) if o.operands else o
-    results = [new[r] for r in main.results]
-    return Function("main", [], topological(results), results, loc=main.loc)
 
 
 # ---- comparing
@@ -196,17 +123,20 @@ def verdict(check: Check, got: np.ndarray, truth: Callable[[], Any] = lambda: No
     if check.kind == "expect_eq":
         ok = compare.equal(got, want)
     elif check.kind == "expect_close":
-        ok = compare.close(got, want, CLOSE_ULPS, check.slack)
-    elif check.kind == "expect_almost_eq":
-        ok = compare.near(got, want, ALMOST)
+        ok = compare.close(got, want, check.ulps, check.slack)
+        if check.ulps >= compare.APART or check.least:
+            far = compare.steps_apart(got, want)
+            ok = (ok | (far <= check.ulps)) & (far >= check.least)
+    elif check.kind in ("expect_almost_eq", "eq"):
+        ok = compare.near(got, want, check.absolute)
     else:
         return "fail", f"unknown check {check.kind}"
     if ok.all():
         return "pass", ""
     exact = truth() if check.kind != "expect_eq" and got.dtype in (np.float32, np.complex64) else None
     if exact is not None:
-        absolute = ALMOST if check.kind == "expect_almost_eq" else 0.0
-        if (ok | arbiter.closer(got, want, exact, CLOSE_ULPS, absolute)).all():
+        absolute = check.absolute if check.kind == "expect_almost_eq" else 0.0
+        if (ok | arbiter.closer(got, want, exact, check.ulps, absolute)).all():
             return "pass", f"{int((~ok).sum())} expected values are further from the program in f64 than ours"
     return "fail", compare.difference(got, want, ok)
 
@@ -318,24 +248,32 @@ def run(
 
 
 def run_module(name: str, text: str, ways: Iterable[Runner]) -> list[Record]:
-    """One module on several runners."""
+    """One module on several runners: each of its functions that checks something."""
+    ways = list(ways)
+    text = checked.check_calls(text)
     ops = ops_of(text)
     if reason := missing(text):
         return [Record(name, w.name, ops, "skip", reason) for w in ways]
     try:
         module = mlir_text.parse(text)
-        program, inputs, checks = main_with_arguments(module)
+        programs = [(f, *checked.with_arguments(module, f)) for f in checked.entries(module)]
     except Error as e:
         return [Record(name, w.name, ops, "fail", str(e)) for w in ways]
-    return [Record(name, w.name, ops, *_outcome(w, module, program, inputs, checks)) for w in ways]
+    if not programs:
+        return [Record(name, w.name, ops, "skip", "a check: it has none") for w in ways]
+    return [
+        Record(name if len(programs) == 1 else f"{name}@{f}", w.name, ops, *_outcome(w, module, f, program, inputs, checks))
+        for f, program, inputs, checks in programs
+        for w in ways
+    ]
 
 
 def _outcome(
-    way: Runner, module: Module, program: Module, inputs: list[np.ndarray], checks: list[Check]
+    way: Runner, module: Module, entry: str, program: Module, inputs: list[np.ndarray], checks: list[Check]
 ) -> tuple[str, str]:
     try:
         if way.constants:
-            results = way.run(main_with_constants(module, program), [])
+            results = way.run(checked.with_constants(module, program, entry), [])
         else:
             results = way.run(program, inputs)
     except Error as e:
