@@ -5,27 +5,49 @@ from __future__ import annotations
 import click
 
 import hilo
-from hilo.cli.common import write_text
+from hilo.cli.common import atomic_write, write_text
+from hilo.errors import Error
 
 
 @click.command("translate")
-@click.argument("file", type=click.Path())
-@click.option("--to", "form", type=click.Choice(["stablehlo", "hlo"]), default="stablehlo", show_default=True,
-              help="StableHLO as MLIR text, or HLO text.")
-@click.option("--locations", is_flag=True, help="Print source locations too.")
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("--to", "form", type=click.Choice(["text", "portable"]), default="text", show_default=True,
+              help="StableHLO text, or a portable artifact (MLIR bytecode).")  # fmt: skip
+@click.option("--version", metavar="X.Y.Z", help="The StableHLO version of a portable artifact.  [default: the newest]")
+@click.option("--locations", is_flag=True, help="Print source locations too (a portable artifact always has them).")
 @click.option("--elide", type=click.IntRange(0), metavar="N", help="Leave out constants of more than N elements.")
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
-def command(file: str, form: str, locations: bool, elide: int | None, output: str | None) -> None:
-    """Read a program, verify it, and write it as text that other tools read.
+def command(file: str, form: str, version: str | None, locations: bool, elide: int | None, output: str | None) -> None:
+    """Read a program, verify it, and write it as StableHLO text, or as a portable artifact, that other tools read.
 
     \b
     hilo translate model.mlir
     hilo translate model.mlir --elide 16 -o short.mlir
-    hilo translate model.mlir --to hlo -o model.hlo
+    hilo translate model.mlir --to portable --version 1.0.0 -o model.mlirbc
+    hilo translate model.mlirbc
     """
-    if form == "hlo":
-        from hilo.formats.hlo_text import print_module
-    else:
-        from hilo.formats.mlir_text import print_module
+    if form == "portable":
+        if elide is not None:
+            raise Error("--elide is for text: a portable artifact holds all of the program")
+        _write_portable(file, version or "current", output)
+        return
+    if version is not None:
+        raise Error("--version is for portable artifacts (--to portable)")
+    from hilo.formats.mlir_text import print_module
 
     write_text(print_module(hilo.load(file), locations=locations, elide=elide), output)
+
+
+def _write_portable(file: str, version: str, output: str | None) -> None:
+    from hilo.formats.bytecode import target_version, write
+
+    target_version(version)  # before the program is read
+    data = write(hilo.load(file), version)
+    stdout = click.get_binary_stream("stdout")
+    if output is not None and output != "-":
+        with atomic_write(output) as f:
+            f.write(data)
+    elif stdout.isatty():
+        raise Error("a portable artifact is no text: name a file with -o, or redirect the output")
+    else:
+        stdout.write(data)

@@ -63,6 +63,8 @@ def _text(value: Value) -> str:
         return spelled(value)
     if isinstance(value, Loc):
         return print_loc(value)
+    if isinstance(value, Text):
+        return value.text
     return _TEXTS[type(value)](value)
 
 
@@ -109,7 +111,6 @@ _TEXTS: Final[dict[type, Any]] = {
     Enum: lambda v: f"#stablehlo<{v.kind} {v.name}>",
     Struct: _struct_text,
     Symbol: lambda v: symbol(v.name),
-    Text: lambda v: v.text,
     Unit: lambda v: "unit",
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hilo.errors import Unsupported
-from hilo.formats.bytecode import tables
+from hilo.formats.bytecode import sdy, tables
 from hilo.formats.bytecode.entries import Codes, Decode, EntryReader, complex_of, element
 from hilo.formats.bytecode.types import DYNAMIC, decode_quantized, spelled, tensor
 from hilo.formats.bytecode.values import (
@@ -21,6 +21,7 @@ from hilo.formats.bytecode.values import (
     Integer,
     Struct,
     Symbol,
+    Text,
 )
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Loc
@@ -51,8 +52,9 @@ _FIELDS: Final[dict[str, Decode]] = {
     "A": EntryReader.attrs,
     "t": EntryReader.type,
     "s": EntryReader.string,
-    "b": lambda r: bool(r.varint()),
-    "o": lambda r: r.attr() if r.varint() else None,
+    "b": lambda r: bool(r.byte()),
+    "o": lambda r: r.attr() if r.byte() else None,
+    "O": lambda r: r.attr() if r.varint() else None,
     "q": EntryReader.optional,
 }
 
@@ -126,6 +128,16 @@ def _future(r: EntryReader) -> Type:
 def _buffer(r: EntryReader) -> Type:
     dims = "".join("?x" if d == DYNAMIC else f"{d}x" for d in r.signeds())
     return OpaqueType(f"memref<{dims}{spelled(r.type())}>")
+
+
+def _memref(r: EntryReader) -> Type:
+    """A buffer with the map of its layout, which is the identity where the text leaves it out."""
+    t, layout = _buffer(r), r.attr()
+    if not isinstance(layout, Text):
+        raise r.error("the layout of a memref in an encoding that is not known here", Unsupported)
+    dims, _, results = layout.text.removeprefix("affine_map<").removesuffix(">").partition(" -> ")
+    assert isinstance(t, OpaqueType)
+    return t if dims == results else OpaqueType(f"{t.text[:-1]}, {layout.text}>")
 
 
 def _scalar(name: str) -> Decode:
@@ -239,6 +251,7 @@ _BUILTIN_TYPES: Final[Codes] = {
     2: _TYPE_FORMS["function"],
     **{code: _scalar(name) for code, name in tables.BUILTIN_FLOATS.items()},
     9: _TYPE_FORMS["complex"],
+    10: _memref,
     12: _scalar("none"),
     13: _tensor,
     14: _encoded_tensor,
@@ -287,6 +300,7 @@ ATTRS: Final[dict[str, Codes]] = {
         **{code: struct(*s) for code, s in tables.STABLEHLO_STRUCTS.items()},
     },
     "chlo": {code: enum(kind) for code, kind in tables.CHLO_ENUMS.items()},
+    "sdy": sdy.ATTRS,
 }
 TYPES: Final[dict[str, Codes]] = {
     "builtin": _BUILTIN_TYPES,

@@ -234,7 +234,7 @@ class Tables:
                 s.double(v)
             case "a":
                 s.varint(self.attr(v))
-            case "o":
+            case "O":
                 s.varint(v is not None)
                 if v is not None:
                     s.varint(self.attr(v))

@@ -26,6 +26,7 @@ from hilo.formats.mlir_text.attr_kinds import Spread
 from hilo.formats.mlir_text.cursor import MAX_DEPTH
 from hilo.formats.mlir_text.functions import DECLARATION
 from hilo.formats.mlir_text.parser import TERMINATORS
+from hilo.formats.mlir_text.schema import INHERENT
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Function, Loc, Module, parameter
@@ -306,29 +307,18 @@ class Program:
             old = operation(head.name)
             name = "func.call" if old.name == "call" else f"stablehlo.{old.name}"
             kind, attrs = definition(name), upgrade(old, head.attrs)
-            extra = {k: v for k, v in head.attrs.items() if k not in old.attrs}
+            others = {k: v for k, v in head.attrs.items() if k not in old.attrs}
         else:
-            kind, attrs, extra = definition(head.name), {}, {}
-            for k, v in head.attrs.items():
-                self._own(head.name, k, v, attrs, extra)
-        for k, v in {**extra, **head.extra}.items():
-            k, attrs_text = discardable(k, v)
-            attrs[k] = attrs_text
+            kind, attrs, others = definition(head.name), {}, head.attrs
+        for k, v in {**others, **head.extra}.items():
+            if k not in INHERENT:
+                name, attrs_text = discardable(k, v)
+                attrs[name] = attrs_text
+            elif isinstance(value := inherent(k, v), Spread):
+                attrs.update(value)
+            elif k not in _SEGMENTS:
+                attrs[k] = value
         return kind, attrs
-
-    @staticmethod
-    def _own(op: str, k: str, v: Value, attrs: dict[str, Any], extra: dict[str, Value]) -> None:
-        """Sort an attribute of a plain op, which may be its own or a discardable one."""
-        from hilo.formats.mlir_text.schema import INHERENT
-
-        if k not in INHERENT:
-            extra[k] = v
-            return
-        value = inherent(k, v)
-        if isinstance(value, Spread):
-            attrs.update(value)
-        elif k not in _SEGMENTS:
-            attrs[k] = value
 
     # -- references -----------------------------------------------------------------------------
 
@@ -370,6 +360,8 @@ class Program:
         if name.startswith("vhlo."):
             variants: Any = (tuple((attr, False) for attr in operation(name).attrs),)
         else:
+            if name not in PROPERTIES:
+                definition(name)
             variants = PROPERTIES.get(name, ((),))
         for variant in variants:
             try:

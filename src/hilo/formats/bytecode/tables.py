@@ -1,7 +1,8 @@
 """The numbers of attributes and types in the dialects' encodings, and the ops' properties, as data. Imports the schema.
 
 A struct's fields are letters: i signed number, I list of them, v number, d double, a attribute, A list of attributes,
-t type, s string, b boolean, o boolean and then an attribute, q attribute that may be absent.
+t type, s string, b byte, o byte and then an attribute if it is 1, O the same with a number, q attribute that may be
+absent.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ VHLO_STRUCTS: Final[dict[int, Struct]] = {
     18: ("type_extensions", _fields("bounds:I")),
     20: ("result_accuracy", _fields(_ACCURACY)),
     21: ("sub_axis_info", _fields(_SUB_AXIS)),
-    22: ("axis_ref", _fields("name:a sub_axis_info:o")),
+    22: ("axis_ref", _fields("name:a sub_axis_info:O")),
     23: ("replica_group_mesh_axes", _fields("mesh:a axes:a")),
     24: ("mesh_axis", _fields("name:a size:i")),
     25: ("mesh", _fields("axes:a device_ids:q")),
@@ -84,7 +85,11 @@ STABLEHLO_STRUCTS: Final[dict[int, Struct]] = {
     21: ("mesh_axis", _fields("name:s size:i")),
     22: ("mesh", _fields("axes:a device_ids:o")),
 }  # fmt: skip
-BUILTIN_FLOATS: Final = {3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128"}
+BUILTIN_FLOATS: Final = {
+    3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 21: "tf32", 22: "f8E5M2", 23: "f8E4M3", 24: "f8E4M3FN",
+    25: "f8E5M2FNUZ", 26: "f8E4M3FNUZ", 27: "f8E4M3B11FNUZ", 28: "f8E3M4", 29: "f4E2M1FN", 30: "f6E2M3FN", 31: "f6E3M2FN",
+    32: "f8E8M0FNU",
+}  # fmt: skip
 
 # -- properties of plain ops --------------------------------------------------------------------
 # The inherent attributes by op; ops that are not here have none. A ? behind one that may be absent, ?? behind one that

@@ -38,7 +38,8 @@ def tensor(shape: tuple[int, ...], t: Any, encoding: Any, r: Reader) -> Type:
         return TensorType(t, dims, text)
     if not isinstance(t, OpaqueType):
         raise r.error(f"a tensor of {t!r}")
-    whole = parse_type(f"tensor<{t.text}{f', {text}' if text else ''}>", r.loc)
+    spelling = "".join("?x" if isinstance(d, Dim) else f"{d}x" for d in dims)
+    whole = parse_type(f"tensor<{spelling}{t.text}{f', {text}' if text else ''}>", r.loc)
     if not isinstance(whole, TensorType):
         raise r.error(f"a tensor of {t!r}")
     return TensorType(whole.dtype, dims, whole.encoding)
