@@ -262,10 +262,11 @@ def run_module(name: str, text: str, ways: Iterable[Runner]) -> list[Record]:
     if not programs:
         return [Record(name, w.name, ops, "skip", "a check: it has none") for w in ways]
     return [
-        Record(name if len(programs) == 1 else f"{name}@{f}", w.name, ops, *_outcome(w, module, f, program, inputs, checks))
+        Record(name if len(programs) == 1 else f"{name}@{f}", w.name, ops,
+               *_outcome(w, module, f, program, inputs, checks))
         for f, program, inputs, checks in programs
         for w in ways
-    ]
+    ]  # fmt: skip
 
 
 def _outcome(
