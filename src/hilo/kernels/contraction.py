@@ -78,7 +78,8 @@ class _Lowering:
         if algorithm is not None and c.out.dtype.is_float and algorithm[2] == "f64":
             self.r = replace(self.r, scalar="f64", acc=dtypes.f64)
         self.rounding: list[tuple[int, int] | None] = [None, None]
-        if algorithm is not None and algorithm[5] == 1 and c.out.dtype.is_float:  # several products come to about f32's precision: keep it
+        if algorithm is not None and algorithm[5] == 1 and c.out.dtype.is_float:
+            # several products come to about f32's precision: keep it
             self.rounding = [_ROUNDED.get(a) for a in algorithm[:2]]
         self.numbers = (0, 1)
         self.swapped = self.should_swap(c)
