@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hilo.errors import Unsupported
 from hilo.formats.hlo_text.model import Instruction
 from hilo.ir.op import Op
+from hilo.ir.types import TensorType
 
 if TYPE_CHECKING:
     from hilo.formats.hlo_text.lower import Body
@@ -116,13 +117,34 @@ def _all_gather(b: Body, i: Instruction) -> Op:
     return b.op(i, "stablehlo.all_gather", b.leaves(i), all_gather_dim=one_dimension(i), **_groups(i, global_ids=True))
 
 
-def _all_to_all(b: Body, i: Instruction) -> Op:
-    if "dimensions" not in i.attrs:
-        raise i.error("all-to-all of a tuple is not supported", Unsupported)
+def _exchange(b: Body, i: Instruction, attrs: dict[str, Any]) -> Any:
+    """all-to-all of a tuple: operand k goes to participant k, result k comes from it. Here they are stacked."""
+    operands = b.leaves(i)
+    count = len(attrs["replica_groups"][0])
+    t = operands[0].type if operands else None
+    if not isinstance(t, TensorType) or len(operands) != count or any(o.type is not t for o in operands):
+        raise i.error(f"all-to-all among {count} needs as many operands of one type")
+    row = t.with_shape((1, *t.shape))
+    rows = [b.helper(i, "stablehlo.reshape", (o,), result=row) for o in operands]
+    stack = b.helper(i, "stablehlo.concatenate", rows, dimension=0)
+    stack = b.helper(i, "stablehlo.all_to_all", (stack,), result=stack.type, split_dimension=0, concat_dimension=0,
+                     split_count=count, **attrs)  # fmt: skip
+    zeros, ones = (0,) * t.rank, (1,) * (t.rank + 1)
+    made = []
+    for k in range(count):
+        part = b.helper(i, "stablehlo.slice", (stack,), start_indices=(k, *zeros), limit_indices=(k + 1, *t.shape),
+                        strides=ones)  # fmt: skip
+        made.append(b.helper(i, "stablehlo.reshape", (part,), result=t))
+    return b.value(i, made)
+
+
+def _all_to_all(b: Body, i: Instruction) -> Any:
     attrs = _groups(i, global_ids=False)
     groups = attrs["replica_groups"]
     if not groups:
         raise i.error("all-to-all without replica_groups is not supported", Unsupported)
+    if "dimensions" not in i.attrs:
+        return _exchange(b, i, attrs)
     d = one_dimension(i)
     return b.op(i, "stablehlo.all_to_all", b.leaves(i, 1), split_dimension=d, concat_dimension=d,
                 split_count=len(groups[0]), **attrs)  # fmt: skip
@@ -141,7 +163,7 @@ def _collective_broadcast(b: Body, i: Instruction) -> Op:
     return b.op(i, "stablehlo.collective_broadcast", b.leaves(i, 1), **_groups(i, global_ids=False))
 
 
-TABLE: Final[dict[str, Callable[[Any, Instruction], Op]]] = {
+TABLE: Final[dict[str, Callable[[Any, Instruction], Any]]] = {
     "reduce": _reduce,
     "map": _map,
     "reduce-window": _reduce_window,

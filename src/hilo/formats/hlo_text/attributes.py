@@ -8,7 +8,7 @@
     groups      {{0,1},{2,3}} or [2,2]<=[4]T(0)  ((0, 1), (2, 3))
     window      {size=3x3 pad=1_1x0_0}           {"size": (3, 3), "pad": ((1, 1), (0, 0))}
     aliases     {{0}: (1, {2})}                  (((0,), 1, (2,), kind), ...)
-    dictionary  {k="v", d={e="f"}}               Attrs(k="v", d=Attrs(e="f"))
+    dictionary  {k="v", d={e = #f}}              Attrs(k="v", d="{e = #f}")
     config      "text" or {"json": 1}            "text" or '{"json": 1}'
     text        {replicated}                     "{replicated}"
 """
@@ -23,6 +23,7 @@ from hilo.errors import Unsupported
 from hilo.formats.hlo_text.lexer import quote
 from hilo.formats.hlo_text.locations import parse_metadata
 from hilo.formats.hlo_text.shapes import parse_shape, print_shape
+from hilo.formats.mlir_text.attr_printer import by_type
 from hilo.ir.op import Attrs
 
 if TYPE_CHECKING:
@@ -130,8 +131,8 @@ def _window(r: Reader) -> dict[str, tuple[Any, ...]]:
 def _groups(r: Reader) -> tuple[tuple[int, ...], ...]:
     if r.tokens[r.at] == "[":
         return _iota_groups(r)
-    if r.tokens[r.at] not in ("{",):
-        raise r.error("replica groups by the axes of a mesh are not supported", kind=Unsupported)
+    if r.accept("mesh"):
+        return _mesh_groups(r)
     r.expect("{")
     return tuple(r.comma_list("}", lambda: integers(r)))
 
@@ -155,6 +156,34 @@ def _iota_groups(r: Reader) -> tuple[tuple[int, ...], ...]:
         raise r.error("the transposition of the replica groups is no permutation", start)
     numbers = np.arange(prod(dims)).reshape(dims).transpose(permutation).reshape(shape)
     return tuple(map(tuple, numbers.tolist()))
+
+
+def _mesh_groups(r: Reader) -> tuple[tuple[int, ...], ...]:
+    """`['x'=2,'y'=4] {'y'}` after `mesh`: the groups along axes of a mesh whose devices are numbered in order."""
+    import numpy as np
+
+    start = r.at
+    sizes: dict[str, int] = {}
+
+    def axis() -> None:
+        name = r.string()
+        r.expect("=")
+        sizes[name] = r.integer()
+
+    r.expect("[")
+    r.comma_list("]", axis)
+    if r.tokens[r.at] != "{":
+        raise r.error("a mesh with an order of devices of its own is not supported", kind=Unsupported)
+    r.expect("{")
+    chosen = r.comma_list("}", r.string)
+    if len(set(chosen)) != len(chosen) or not sizes.keys() >= set(chosen):
+        raise r.error("the axes are not axes of the mesh", start)
+    if min(sizes.values(), default=1) < 1 or prod(sizes.values()) > _MAX_GROUPED:
+        raise r.error("the sizes of the mesh are not positive, or too large", start)
+    names = list(sizes)
+    order = [names.index(n) for n in (*(n for n in names if n not in chosen), *chosen)]
+    numbers = np.arange(prod(sizes.values())).reshape(tuple(sizes.values())).transpose(order)
+    return tuple(map(tuple, numbers.reshape(-1, prod(sizes[n] for n in chosen)).tolist()))
 
 
 def aliases(r: Reader) -> tuple[tuple[tuple[int, ...], int, tuple[int, ...], str], ...]:
@@ -183,11 +212,10 @@ def _dictionary(r: Reader) -> Attrs:
         if key in items:
             raise r.error(f"'{key}' is given twice", start)
         r.expect("=")
-        items[key] = _dictionary(r) if r.tokens[r.at] == "{" else r.string()
+        items[key] = r.balanced() if r.tokens[r.at] == "{" else r.string()
 
     r.expect("{")
-    with r.nested():
-        r.comma_list("}", one)
+    r.comma_list("}", one)
     return Attrs(items)
 
 
@@ -263,8 +291,7 @@ def _print_dictionary(d: Attrs) -> str:
         plain = k.replace("_", "a").replace(".", "a").replace("-", "a")
         return k if plain.isascii() and plain.isalnum() and not k[0].isdigit() and k[0] not in ".-" else quote(k)
 
-    items = (f"{key(k)}={_print_dictionary(v) if isinstance(v, Attrs) else quote(str(v))}" for k, v in d.items())
-    return _braces(items)
+    return _braces(f"{key(k)}={quote(by_type(v) if isinstance(v, Attrs) else str(v))}" for k, v in d.items())
 
 
 def print_alias(output: tuple[int, ...], operand: int, part: tuple[int, ...], kind: str = "") -> str:

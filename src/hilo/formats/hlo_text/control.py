@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
 from hilo.errors import Unsupported
 from hilo.formats.hlo_text import schema
 from hilo.formats.hlo_text.annotations import FUSION, dictionary, string
@@ -236,7 +234,7 @@ def _send(b: Body, i: Instruction) -> Value:
     """`(data, context, token)`; sending is one op here, and send-done takes its token."""
     leaves = b.leaves(i, 2)
     token = b.helper(i, "stablehlo.send", leaves, result=TOKEN, **_channel(i, "send"))
-    return _value(i.declared, [*leaves[:-1], _context(b, i), token])
+    return _value(i.declared, [*leaves[:-1], b.context(i, u32), token])
 
 
 def _recv(b: Body, i: Instruction) -> Value:
@@ -244,7 +242,7 @@ def _recv(b: Body, i: Instruction) -> Value:
     result = one_or_results([*(s.type for s in data), TOKEN])
     op = b.helper(i, "stablehlo.recv", b.leaves(i, 1), result=result, **_channel(i, "recv"))
     b.ops.extend(found := op.results())
-    return _value(i.declared, [*found[:-1], _context(b, i), found[-1]])
+    return _value(i.declared, [*found[:-1], b.context(i, u32), found[-1]])
 
 
 def _send_done(b: Body, i: Instruction) -> Value:
@@ -257,11 +255,6 @@ def _recv_done(b: Body, i: Instruction) -> Value:
 
 
 # -- asynchronous forms -------------------------------------------------------------------------
-
-
-def _context(b: Body, i: Instruction) -> Op:
-    """What stands for a context that only the machine knows."""
-    return b.constant(i, np.zeros((), u32.np))
 
 
 def copy_start(b: Body, i: Instruction) -> Value:
@@ -285,7 +278,7 @@ def _filled(b: Body, i: Instruction, leaves: list[Op]) -> Value:
     for s in shapes:
         if not isinstance(s.type, TensorType) or s.type.rank or s.type.dtype.kind not in "iu":
             raise i.error(f"the result of an asynchronous operation has a part {s.type!r} that is no context")
-        zeros.append(b.constant(i, np.zeros((), s.type.dtype.np)))
+        zeros.append(b.context(i, s.type.dtype))
     return _value(i.declared, [*leaves, *zeros])
 
 

@@ -17,6 +17,7 @@ from hilo.ir.types import TensorType
 _COMMENT: Final = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _SPECIAL: Final = re.compile(r"(-?)(?:\b)(inf|nan(?:\s*\(\s*0[xX]([0-9a-fA-F]+)\s*\))?)(?!\w)")
 _BRACES: Final = str.maketrans("{}", "[]")
+_F32_MAX: Final = float(np.finfo(np.float32).max)
 ELIDED: Final = (
     "the constant's elements are left out of the text ('{...}'); dump it whole: "
     "as_hlo_text(print_large_constants=True), to_string(HloPrintOptions.short_parsable()), "
@@ -131,7 +132,8 @@ def _float(x: Any, dtype: DType) -> str:
     if value == value:
         if value in (np.inf, -np.inf):
             return "inf" if value > 0 else "-inf"
-        return str(x) if dtype.bits == 32 else repr(value)
+        text = str(x) if dtype.bits == 32 else repr(value)
+        return text if abs(float(text)) < _F32_MAX else repr(value)  # the rounded end of a range is beyond it
     quiet, n = _nan_bits(dtype)
     if not n:
         return "nan"

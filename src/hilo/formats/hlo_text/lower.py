@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from hilo.errors import Error, Unsupported, VerifyError
 from hilo.formats.hlo_text import signature
 from hilo.formats.hlo_text.annotations import discardable
 from hilo.formats.hlo_text.model import Computation, HloModule, Instruction, Shape, shape_of, tuple_of
 from hilo.formats.mlir_text.names import is_specified
 from hilo.ir import registry
+from hilo.ir.dtypes import DType
 from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import Array, Attrs, Op, OpDef
 from hilo.ir.types import Results, TensorType, Type, compatible
@@ -95,6 +98,7 @@ class Body:
         self.ops: list[Op] = []
         self.values: dict[Instruction, Value] = {}
         self.depth = 0
+        self.contexts: set[Op] = set()
 
     def build(self, c: Computation, name: str) -> Function:
         params = self._parameters(c)
@@ -103,7 +107,11 @@ class Body:
             if i.opcode != "parameter":
                 self.values[i] = self.lower(i)
         assert c.root is not None
-        return Function(name, params, self.ops, self.values[c.root].leaves, loc=c.loc)
+        results = self.values[c.root].leaves
+        if self.contexts:  # nearly always nobody looks at them
+            used = {x for o in self.ops for x in o.operands} | set(results)
+            self.ops = [o for o in self.ops if o not in self.contexts or o in used]
+        return Function(name, params, self.ops, results, loc=c.loc)
 
     def _parameters(self, c: Computation) -> list[Op]:
         """The parameters in order of their numbers, those of tuple shape as several."""
@@ -203,6 +211,12 @@ class Body:
     def constant(self, i: Instruction, value: Any) -> Op:
         """A constant that is a part of what `i` means."""
         return self.helper(i, "stablehlo.constant", (), value=Array(value))
+
+    def context(self, i: Instruction, dtype: DType) -> Op:
+        """What stands for a context that only the machine knows."""
+        made = self.constant(i, np.zeros((), dtype.np))
+        self.contexts.add(made)
+        return made
 
     # -- operands -------------------------------------------------------------------------------
 

@@ -95,11 +95,13 @@ def _parse_module(p: Parser) -> Module:
 
 
 def _mesh(p: Parser) -> Opaque:
-    """`= <["x"=2]>` after the mesh's name, as text."""
+    """`= <["x"=2]> {attributes}` after the mesh's name, as text."""
     p.expect("=")
-    text = Opaque(p.balanced())
+    text = p.balanced()
+    if p.tokens[p.at] == "{":
+        text = f"{text} {p.balanced()}"
     parse_trailing_loc(p)
-    return text
+    return Opaque(text)
 
 
 def _function_into(p: Parser, functions: dict[str, Function]) -> None:
