@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from math import isfinite, prod
 from typing import Any, Final, Protocol
 
+import ml_dtypes
 import numpy as np
 
 from hilo.errors import Error, Unsupported, require
@@ -93,7 +94,10 @@ def quantized(storage: DType, expressed: DType, scales: Iterable[float], zero_po
     require(all(map(isfinite, scales)), "C6", "scales must be finite")
     with np.errstate(all="ignore"):
         held = np.array(scales).astype(expressed.np).astype(np.float64)
-    require(bool((np.isfinite(held) & (held > 0)).all()), "C4", "scale out of the range of {t}", t=expressed)
+    smallest = ml_dtypes.finfo(expressed.np).smallest_subnormal
+    ok = bool((np.isfinite(held) & (held > 0)).all()) and min(scales, default=1) >= float(smallest)
+    require(ok, "C6", "scale out of the range of {t}", t=expressed)
+    require(all(least <= z <= most for z in zero_points), "C8", "zero points must be numbers of {t}", t=storage)
     require(all(low <= z <= high for z in zero_points), "C7", "zero points must lie in {a}..{b}", a=low, b=high)
     require(len(scales) == len(zero_points), "C9", "{m} scales, but {n} zero points",
             m=len(scales), n=len(zero_points))  # fmt: skip
@@ -115,7 +119,7 @@ def storage_range(t: DType) -> tuple[int, int]:
 
 
 # ---- text
-_HEAD: Final = re.compile(r"!quant\.uniform<\s*([su]?i|u)(\d+)\s*(?:<\s*(-?\d+)\s*:\s*(-?\d+)\s*>)?\s*:\s*(\w+)\s*")
+_HEAD: Final = re.compile(r"!quant\.uniform<\s*(ui?|i)(\d+)\s*(?:<\s*(-?\d+)\s*:\s*(-?\d+)\s*>)?\s*:\s*(\w+)\s*")
 _AXIS: Final = re.compile(r":\s*(-?\d+)\s*")
 _BLOCKS: Final = re.compile(r":\s*\{([^{}]*)\}\s*")
 _NUMBER: Final = re.compile(r"\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(?::\s*(-?\d+))?\s*")

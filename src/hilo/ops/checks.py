@@ -12,6 +12,7 @@ from typing import Any
 from hilo.errors import Unsupported, VerifyError, require
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Function
+from hilo.ir.quantized import QuantizedType
 from hilo.ir.types import TensorType, Type, compatible, same_dim
 
 
@@ -89,6 +90,8 @@ def gives(function: Function, types: Sequence[Type], rule: str, what: str) -> No
 
 def promotable(a: DType, b: DType) -> bool:
     """Whether values of element type `a` may be accumulated in element type `b` (same kind, at least as wide)."""
+    if isinstance(a, QuantizedType) and isinstance(b, QuantizedType):
+        return a.expressed is b.expressed and promotable(a.storage, b.storage)
     return a.kind == b.kind and a.bits <= b.bits
 
 

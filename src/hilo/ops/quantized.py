@@ -120,7 +120,8 @@ def _compare(types: tuple[Type, ...], out: Type, attrs: dict[str, Any]) -> None:
     per_tensor(types)
     _same_baseline(*types, rule="C1")
     kind = attrs.get("compare_type", "NOTYPE")
-    require(kind in ("NOTYPE", "FLOAT"), "C3", "quantized numbers are compared as FLOAT, not {k}", k=kind)
+    ok = kind in ("NOTYPE", "FLOAT", "TOTALORDER")
+    require(ok, "C3", "quantized numbers are compared as FLOAT or TOTALORDER, not {k}", k=kind)
 
 
 def _floats(types: tuple[Type, ...], out: Type, attrs: dict[str, Any]) -> None:
@@ -176,15 +177,15 @@ def _uniform_shape(types: tuple[Type, ...], out: Type, attrs: dict[str, Any]) ->
     if q is None or r is None or q.is_per_tensor or r.is_per_tensor:
         require(q is r, "C1", "{x} and {o} must have one element type", x=x, o=o)
         return
-    ok = q.is_per_axis and r.is_per_axis and q.moved(r.axes[0]) is r
-    require(ok, "C1", "{x} and {o} may differ in the quantization dimension only", x=x, o=o)
-    if x.is_static and o.is_static:
+    if x.is_static and o.is_static and q.is_per_axis and r.is_per_axis:
         a, b = q.axes[0], r.axes[0]
         before = [int(np.prod(t.shape[:d])) for t, d in ((x, a), (o, b))]
         require(x.shape[a] == o.shape[b], "C3", "the quantization dimension has another size in {x} than in {o}",
                 x=x, o=o)  # fmt: skip
         require(before[0] == before[1], "C3", "what precedes the quantization dimension differs: {x} and {o}",
                 x=x, o=o)  # fmt: skip
+    ok = q.is_per_axis and r.is_per_axis and q.moved(r.axes[0]) is r
+    require(ok, "C1", "{x} and {o} may differ in the quantization dimension only", x=x, o=o)
 
 
 def _transposed(types: tuple[Type, ...], out: Type, attrs: dict[str, Any]) -> None:
@@ -192,11 +193,12 @@ def _transposed(types: tuple[Type, ...], out: Type, attrs: dict[str, Any]) -> No
     if q is None or r is None or q.is_per_tensor or r.is_per_tensor:
         require(q is r, "C1", "{x} and {o} must have one element type", x=types[0], o=out)
         return
-    ok = q.is_per_axis and r.is_per_axis and q.moved(r.axes[0]) is r
-    require(ok, "C1", "{x} and {o} may differ in the quantization dimension only", x=types[0], o=out)
+    require(q.is_per_axis == r.is_per_axis, "C1", "{x} and {o} are quantized in different ways", x=types[0], o=out)
     require(attrs["permutation"][r.axes[0]] == q.axes[0], "C4",
             "the quantization dimension {a} becomes {b}, which does not follow the permutation {p}",
             a=q.axes[0], b=r.axes[0], p=attrs["permutation"])  # fmt: skip
+    ok = q.is_per_axis and q.moved(r.axes[0]) is r
+    require(ok, "C1", "{x} and {o} may differ in the quantization dimension only", x=types[0], o=out)
 
 
 def _broadcast(types: tuple[Type, ...], out: Type, attrs: dict[str, Any]) -> None:
@@ -241,16 +243,22 @@ class FloatRule:
         plain = {k: v for k, v in attrs.items() if k != "type"}
         if kind.typed:
             plain["type"] = expressed(attrs["type"])
+        if declared is not None:
+            self._check(types, declared, attrs)
         result = kind.infer(*map(expressed, types), **plain)
         out = _default(result, types) if declared is None else declared
+        if declared is None:
+            self._check(types, out, attrs)
         got, want = result_types(result), result_types(out)
         ok = len(got) == len(want) and all(compatible(a, expressed(b)) for a, b in zip(got, want, strict=True))
-        for t in (*types, *want):
+        require(ok, "C1", "the result is {a} in floats, which {b} does not stand for", a=result, b=out)
+        return out
+
+    def _check(self, types: tuple[Type, ...], out: Type, attrs: dict[str, Any]) -> None:
+        for t in (*types, *result_types(out)):
             if isinstance(t, TensorType):
                 check_fits(t)
         self.check(types, out, attrs)
-        require(ok, "C1", "the result is {a} in floats, which {b} does not stand for", a=result, b=out)
-        return out
 
     def evaluate(self, o: Any, arrays: list[Any], attrs: dict[str, Any]) -> Any:
         floats = [dequantize(a, x.type) if quantization(x.type) else a for a, x in zip(arrays, o.operands, strict=True)]
@@ -343,6 +351,7 @@ def _fill() -> None:
         "select": _elementwise("C2", 1),
     }
     RULES.update({f"stablehlo.{name}": FloatRule(check) for name, check in floats.items()})
+    RULES.update({f"chlo.broadcast_{name}": FloatRule(_elementwise()) for name in ("add", *_BINARY[:-1])})
     RULES.update({f"stablehlo.{name}": StorageRule() for name in _MOVING})
     RULES.update({name: StorageRule(_nothing) for name in _ANY})
     for name in ("reshape", "dynamic_reshape"):

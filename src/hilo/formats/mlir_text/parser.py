@@ -183,9 +183,11 @@ class Parser(Cursor):
             operands = [*operands, *s.captures.positions] if s.captures is not None else operands
         declared = s.result_types
         want: Type | None = None
+        if kind.name == "constant" and declared is not None and quantized.any_quantized(declared):
+            return self._stored_constant(s, declared, loc, at)
         if declared is not None:
             want = declared[0] if len(declared) == 1 else Results(declared)
-            if kind.typed or quantized.any_quantized([want, *(o.type for o in s.operands)]):
+            if kind.typed or quantized.any_quantized([*declared, *(o.type for o in s.operands)]):
                 attrs["type"] = want
         try:
             op = kind.make(operands, Attrs(attrs), loc)
@@ -204,6 +206,13 @@ class Parser(Cursor):
             op = Op(kind, op.operands, op.attrs, want, loc)
         self.scope.ops.append(op)
         return op
+
+    def _stored_constant(self, s: Syntax, declared: Sequence[Type], loc: Loc, at: int) -> Op:
+        """A constant of a quantized type: the literal of its storage type, with its bits read as that type."""
+        stored = Results(map(quantized.stored, declared)).types
+        value = {"value": s.attrs.pop("value", None)}
+        plain = self.build("stablehlo.constant", Syntax([], value, None, stored), loc, at)
+        return self.build("stablehlo.bitcast_convert", Syntax([plain], s.attrs, None, declared), loc, at)
 
     def _check_operands(self, s: Syntax, at: int) -> None:
         types = s.operand_types

@@ -32,7 +32,7 @@ def parse_type(c: Cursor) -> Type:
         try:
             t = _tensor(token[7:-1].strip(), c)
         except Error as e:
-            raise type(e)(e.message, loc=c.here(), op=c.op) from None
+            raise e.at(c.here(), c.op) from None
         c.types[token] = t
         c.at += 1
         return t
