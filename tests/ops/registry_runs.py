@@ -131,7 +131,8 @@ def values(kind: OpDef, t: TensorType, rng: np.random.Generator) -> np.ndarray:
         return _well_conditioned(t, rng)
     if kind.name in LOOPS and t.dtype.is_int:
         return rng.integers(0, 5, t.shape).astype(t.dtype.np)
-    pool = edges(t.dtype, int(rng.integers(1 << 30)))
+    stored = from_numpy(np.dtype(t.dtype.np))  # of quantized numbers, the integers
+    pool = edges(stored, int(rng.integers(1 << 30)))
     if is_sum(kind) and t.dtype.kind in "fc":
         with np.errstate(all="ignore"):
             pool = pool[~(compare.magnitudes(pool) > 300.0)]

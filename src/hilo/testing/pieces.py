@@ -12,8 +12,12 @@ from hilo.ops.weight import WORK
 # Ops that never reach a kernel, or that no one lowers alone, and what becomes of them.
 OTHERWISE: Final[dict[str, str]] = {
     "hilo.parameter": "an argument's buffer",
+    "stablehlo.uniform_quantize": "plain ops on the stored integers (passes/quantized.py)",
+    "stablehlo.uniform_dequantize": "plain ops on the stored integers (passes/quantized.py)",
     "func.call": "inlined (passes/inline.py)",
     "stablehlo.composite": "inlined as its decomposition (passes/inline.py)",
+    "stablehlo.uniform_dequantize": "plain ops on integers and floats (passes/quantized.py)",
+    "stablehlo.uniform_quantize": "plain ops on integers and floats (passes/quantized.py)",
     "stablehlo.custom_call": "markers of sharding vanish (passes/legalize.py); any other is `Unsupported`",
 }
 # Made and used by the compiler alone, so that programs, and what shards them, never hold one.
