@@ -15,6 +15,7 @@ from hilo.errors import Error
 from hilo.gc_pause import gc_paused
 from hilo.ir.module import Function, Module
 from hilo.ir.op import PARAMETER, Array, Attrs, Op
+from hilo.ir.quantized import any_quantized
 from hilo.ir.registry import lookup
 from hilo.ir.types import TensorType
 from hilo.options import Options
@@ -72,9 +73,10 @@ def bind(f: Function, constants: Mapping[int, Any]) -> Function:
     """`f` with some parameters bound to arrays; the others are numbered anew. `Error` if an array does not fit."""
     from hilo.ir.interpret import check_argument
 
-    constant = lookup("stablehlo.constant")
+    constant, bitcast = lookup("stablehlo.constant"), lookup("stablehlo.bitcast_convert")
     new: dict[Op, Op] = {}
     kept: list[Op] = []
+    ops: list[Op] = []
     for number in constants:
         if not 0 <= number < len(f.params):
             raise Error(f"constants: @{f.name} has no argument {number}")
@@ -82,10 +84,14 @@ def bind(f: Function, constants: Mapping[int, Any]) -> Function:
         if i in constants:
             a = check_argument(f"constants[{i}]", constants[i], p.type)
             new[p] = constant(value=Array(a.copy()), loc=p.loc)
+            if any_quantized((p.type,)):  # the stored integers are given
+                ops.append(new[p])
+                new[p] = bitcast(new[p], type=p.type, loc=p.loc)
+            ops.append(new[p])
         else:
             new[p] = Op(PARAMETER, (), Attrs(index=len(kept), type=p.type), p.type, p.loc)
             kept.append(new[p])
-    ops = [new[p] for p in f.params]
+    ops = [*kept, *ops]
     for o in f.ops:
         if o not in new:
             changed = o.with_operands([new.get(x, x) for x in o.operands])
