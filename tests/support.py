@@ -14,6 +14,7 @@ import numpy as np
 
 from hilo.ir.dtypes import DType
 from hilo.ir.module import parameter
+from hilo.ir.quantized import QuantizedType
 from hilo.ir.op import Op, OpDef
 from hilo.ir.types import TensorType
 from hilo.loop import arith, interpret
@@ -30,6 +31,8 @@ _FLOATS = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 0.1, 0.49999997, 7.75, 100.0, 127.
 
 def edges(t: DType, seed: int = 0, more: int = 8) -> Arr:
     """Values of `t` where things go wrong: ends of the range, zeros, subnormals, inf, NaN, ties; `more` random ones."""
+    if isinstance(t, QuantizedType):
+        return edges(t.storage, seed, more)
     rng = np.random.default_rng(seed)
     if t.kind == "b":
         return np.array([False, True])
