@@ -106,3 +106,19 @@ def test_a_missing_attribute_is_named():
     e = refusal(base, {"comparison_direction": DROP})
     assert e is not None
     assert "comparison_direction" in str(e)
+
+
+@pytest.mark.parametrize(
+    ("operands", "attrs", "text"),
+    [
+        (["3xf32"], {}, "the op takes 2 operands, not 1"),
+        (["3xf32"] * 3, {}, "the op takes 2 operands, not 3"),
+        (["3xf32"] * 2, {"comparison_direction": DROP}, "attribute 'comparison_direction' is missing"),
+        (["3xf32"] * 2, {"dimension": 1}, "the op has no attribute 'dimension'"),
+    ],
+)
+def test_what_does_not_fit_is_named(operands: list[str], attrs: dict[Any, Any], text: str):
+    lt = {"comparison_direction": "#stablehlo<comparison_direction LT>"}
+    e = refusal(Base("stablehlo.compare", operands, lt, "3xi1"), attrs)
+    assert isinstance(e, VerifyError)
+    assert text in str(e)

@@ -234,12 +234,36 @@ class OpDef:
         except Error as e:
             raise e.at(loc, self.full_name) from None
         except TypeError as e:  # wrong number of operands, or a missing or unknown attribute
-            text = str(e).split("infer() ")[-1]
-            raise VerifyError(f"operands or attributes do not fit the op: {text}", loc=loc, op=self.full_name) from e
+            text = _misfit(self.infer, len(operands), attrs.own(), e)
+            raise VerifyError(text, loc=loc, op=self.full_name) from e
         return Op(self, operands, attrs, t, loc)
 
     def __call__(self, *operands: Op, loc: Any = None, **attrs: Any) -> Op:
         return self.make(operands, Attrs(attrs) if attrs else NO_ATTRS, loc)
+
+
+def _misfit(infer: Callable[..., Type], operands: int, attrs: Mapping[str, Any], error: TypeError) -> str:
+    """What of the number of operands or the names of attributes `infer` does not take, or else of their kinds."""
+    from difflib import get_close_matches
+    from inspect import Parameter, signature
+
+    taken: dict[Any, list[Parameter]] = {}
+    for p in signature(infer).parameters.values():
+        taken.setdefault(p.kind, []).append(p)
+    positional = taken.get(Parameter.POSITIONAL_OR_KEYWORD, [])
+    least = sum(p.default is p.empty for p in positional)
+    most = None if Parameter.VAR_POSITIONAL in taken else len(positional)
+    if operands < least or (most is not None and operands > most):
+        return f"the op takes {least if most == least else f'at least {least}'} operands, not {operands}"
+    names = {p.name: p for p in taken.get(Parameter.KEYWORD_ONLY, [])}
+    unknown = [k for k in attrs if k not in names]
+    if unknown and (Parameter.VAR_KEYWORD not in taken or any(p.name in unknown for p in positional)):
+        near = get_close_matches(unknown[0], names, 1)
+        return f"the op has no attribute '{unknown[0]}'" + (f"; is '{near[0]}' meant?" if near else "")
+    missing = [k for k, p in names.items() if p.default is p.empty and k not in attrs]
+    if missing:
+        return "the result type is missing" if missing[0] == "type" else f"attribute '{missing[0]}' is missing"
+    return f"an operand or an attribute is of the wrong kind: {error}"
 
 
 def _infer_parameter(*, index: int, type: Type, **_: Any) -> Type:  # noqa: A002
