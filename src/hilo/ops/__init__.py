@@ -7,6 +7,7 @@ from hilo.ops import (  # noqa: F401
     calls,
     chlo,
     chlo_broadcast,
+    collectives,
     compare,
     complex,  # noqa: A004
     concat_pad,
@@ -22,6 +23,7 @@ from hilo.ops import (  # noqa: F401
     elementwise_math,
     fft,
     gather,
+    host,
     linalg,
     quantized,
     random,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Final
 
-from hilo.errors import Unsupported
+from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import REGISTRY
@@ -51,7 +51,10 @@ def _expansion(name: str) -> Rule:
 
     def expand(op: Op) -> Op | None:
         assert kind.expand is not None
-        simpler = kind.expand(*op.operands, **op.attrs.own())
+        try:
+            simpler = kind.expand(*op.operands, **op.attrs.own())
+        except Error as e:
+            raise e.at(op.loc, name) from None
         return PACK.make(simpler) if isinstance(simpler, tuple) else simpler
 
     return Rule([Symbol(name).any], expand, "passes/legalize.py", name=f"expand {name}")

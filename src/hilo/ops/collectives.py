@@ -1,0 +1,340 @@
+"""Collective ops, as a program that runs as one process sees them. Imports ir.
+
+Groups of one process are served: what a process exchanges with itself. Groups of several are `Unsupported` at run time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from hilo.errors import Unsupported, require
+from hilo.ir.dtypes import DType, bf16, f32, i32
+from hilo.ir.module import Function
+from hilo.ir.op import Op
+from hilo.ir.registry import op
+from hilo.ir.types import Dim, TensorType, Type, result_types
+from hilo.ops.checks import promotable, same_dim, takes, tensors, unique
+from hilo.ops.control import one_or_results, one_or_tuple
+from hilo.ops.convert import convert
+from hilo.ops.decompose import full
+from hilo.ops.elementwise_arith import add
+from hilo.ops.numeric import narrow
+from hilo.ops.reduce import body_of
+from hilo.ops.sharding import passed_through
+
+Groups = Sequence[Sequence[int]]
+CHANNEL: Final = {"channel_handle": None, "use_global_device_ids": False}
+
+
+def _alone(groups: Groups) -> bool:
+    """Whether process 0 is in a group (no groups at all: one group of everybody)."""
+    if any(len([p for p in g if p >= 0]) > 1 for g in groups):
+        raise Unsupported(f"groups {tuple(map(tuple, groups))} need several processes, but the program runs as one")
+    return not groups or any(0 in g for g in groups)
+
+
+def _check_groups(groups: Groups, rules: tuple[str, str], *, padded: bool = False, dense: bool = True) -> None:
+    """Require process numbers that are unique and, if `dense`, are 0 up to their number."""
+    numbers = [p for g in groups for p in g if not (padded and p == -1)]
+    require(unique(numbers), rules[0], "replica_groups {g} name a process twice", g=groups)
+    ok = all(p >= 0 and (p < len(numbers) or not dense) for p in numbers)
+    require(ok, rules[1], "replica_groups {g} must be the numbers 0 to {n}", g=groups, n=len(numbers) - 1)
+
+
+def _check_channel(channel: tuple[int, int] | None, use_global: bool, rule: str) -> None:
+    ok = not use_global or (channel is not None and channel[0] > 0)
+    require(ok, rule, "use_global_device_ids needs a positive channel handle, not {c}", c=channel)
+
+
+def _combined(computation: Function, x: TensorType, rule: str) -> DType:
+    """The element type that the computation of a reduction gives."""
+    require(len(computation.results) == 1, rule, "computation returns {n} values", n=len(computation.results))
+    e = tensors(computation.result_types)[0]
+    takes(computation, [e, e], rule, "computation")
+    ok = e.rank == 0 and promotable(x.dtype, e.dtype)
+    require(ok, rule, "computation returns {e}, to which elements of {x} cannot be promoted", e=e, x=x)
+    return e.dtype
+
+
+def _promoted(x: Op, d: DType) -> Op:
+    return x if x.dtype is d else convert(x, type=x.tensor.with_dtype(d))
+
+
+def _promoted_array(x: np.ndarray, d: DType) -> np.ndarray:
+    return x if x.dtype == d.np else narrow(x, d) if d.kind in "fc" else x.astype(d.np)
+
+
+def _one_or_ops(ops: list[Op]) -> Op | tuple[Op, ...]:
+    return ops[0] if len(ops) == 1 else tuple(ops)
+
+
+def _free(*types: Type, out: Type, **_: Any) -> tuple[int, int]:
+    return 0, sum(2 * t.nbytes for t in result_types(out) if isinstance(t, TensorType))
+
+
+@op("all_reduce")
+class all_reduce:
+    """Combine each operand's elements over the processes of a group with `computation`. Spec: all_reduce."""
+
+    attrs = CHANNEL
+
+    @staticmethod
+    def infer(*types: Type, replica_groups: Groups, channel_handle: tuple[int, int] | None,
+              use_global_device_ids: bool, computation: Function) -> Type:  # fmt: skip
+        xs = tensors(types)
+        require(len(xs) > 0, "I1", "nothing to reduce")
+        _check_groups(replica_groups, ("C1", "C3"), padded=True)
+        _check_channel(channel_handle, use_global_device_ids, "C4")
+        return one_or_results([x.with_dtype(_combined(computation, x, "C5")) for x in xs])
+
+    @staticmethod
+    def evaluate(*xs: np.ndarray, replica_groups: Groups, computation: Function, **_: Any) -> Any:
+        _alone(replica_groups)
+        d = tensors(computation.result_types)[0].dtype
+        return one_or_tuple([_promoted_array(x, d) for x in xs])
+
+    @staticmethod
+    def expand(*xs: Op, replica_groups: Groups, computation: Function, **_: Any) -> Op | tuple[Op, ...]:
+        _alone(replica_groups)
+        d = tensors(computation.result_types)[0].dtype
+        return _one_or_ops([_promoted(x, d) for x in xs])
+
+    sharding = staticmethod(passed_through)
+    cost = staticmethod(_free)
+    examples = [
+        ((TensorType(f32, (2, 3)),), {"replica_groups": ((0,),), "computation": body_of(add, f32)}),
+        ((TensorType(bf16, (3,)),), {"replica_groups": (), "computation": body_of(add, f32)}),
+    ]
+
+
+class _Exchange:
+    """The pieces of an op whose results, in a group of one, are its operands."""
+
+    attrs: Any = CHANNEL
+
+    @staticmethod
+    def evaluate(*xs: np.ndarray, replica_groups: Groups, **_: Any) -> Any:
+        _alone(replica_groups)
+        return one_or_tuple(xs)
+
+    @staticmethod
+    def expand(*xs: Op, replica_groups: Groups, **_: Any) -> Op | tuple[Op, ...]:
+        _alone(replica_groups)
+        return _one_or_ops(list(xs))
+
+    sharding = staticmethod(passed_through)
+    cost = staticmethod(_free)
+
+
+@op("all_gather", typed=True)
+class all_gather(_Exchange):
+    """Concatenate each operand of the processes of a group along `all_gather_dim`. Spec: all_gather."""
+
+    @staticmethod
+    def infer(*types: Type, all_gather_dim: int, replica_groups: Groups, channel_handle: tuple[int, int] | None,
+              use_global_device_ids: bool, type: Type) -> Type:  # noqa: A002  # fmt: skip
+        xs, outs = tensors(types), tensors(result_types(type))
+        require(len(xs) > 0, "I1", "nothing to gather")
+        for x in xs:
+            ok = 0 <= all_gather_dim < x.rank
+            require(ok, "C1", "all_gather_dim {d} is not an axis of {x}", d=all_gather_dim, x=x)
+        _check_groups(replica_groups, ("C2", "C4"))
+        _check_channel(channel_handle, use_global_device_ids, "C5")
+        require(len(xs) == len(outs), "C6", "{n} operands, but {m} results", n=len(xs), m=len(outs))
+        for x, t in zip(xs, outs, strict=True):
+            ok = x.dtype is t.dtype and x.rank == t.rank and all(
+                _multiple(n, m) if d == all_gather_dim else same_dim(n, m)
+                for d, (n, m) in enumerate(zip(x.shape, t.shape, strict=True)))  # fmt: skip
+            require(ok, "C6", "{t} is not made of tensors {x} along axis {d}", t=t, x=x, d=all_gather_dim)
+        return type
+
+    examples = [((TensorType(f32, (2, 3)),),
+                 {"all_gather_dim": 1, "replica_groups": ((0,),), "type": TensorType(f32, (2, 3))})]  # fmt: skip
+
+
+def _multiple(n: Any, m: Any) -> bool:
+    """Whether `m` may be a positive number of times `n`."""
+    return isinstance(n, Dim) or isinstance(m, Dim) or n == m or (n > 0 and m > 0 and m % n == 0)
+
+
+@op("all_to_all")
+class all_to_all(_Exchange):
+    """Send the `split_count` parts of each operand along `split_dimension` to the processes of a group.
+
+    What a process gets it concatenates along `concat_dimension`. Spec: all_to_all.
+    """
+
+    attrs = {"channel_handle": None}
+
+    @staticmethod
+    def infer(*types: Type, split_dimension: int, concat_dimension: int, split_count: int, replica_groups: Groups,
+              channel_handle: tuple[int, int] | None) -> Type:  # fmt: skip
+        xs = tensors(types)
+        require(len(xs) > 0, "I1", "nothing to send")
+        require(split_count > 0, "C4", "split_count {n} must be positive", n=split_count)
+        _check_groups(replica_groups, ("C5", "C7"))
+        ok = all(len(g) == split_count for g in replica_groups)
+        require(ok, "C8", "replica_groups {g} must be groups of {n}", g=replica_groups, n=split_count)
+        out = []
+        for x in xs:
+            require(0 <= split_dimension < x.rank, "C1", "split_dimension {d} is not an axis of {x}", d=split_dimension,
+                    x=x)  # fmt: skip
+            ok = 0 <= concat_dimension < x.rank
+            require(ok, "C3", "concat_dimension {d} is not an axis of {x}", d=concat_dimension, x=x)
+            shape = list(x.shape)
+            n = shape[split_dimension]
+            ok = isinstance(n, Dim) or n % split_count == 0
+            require(ok, "C2", "axis {d} of {x} does not fall into {n} parts", d=split_dimension, x=x, n=split_count)
+            if split_dimension != concat_dimension and split_count > 1:
+                shape[split_dimension] = Dim() if isinstance(n, Dim) else n // split_count
+                m = shape[concat_dimension]
+                shape[concat_dimension] = Dim() if isinstance(m, Dim) else m * split_count
+            out.append(x.with_shape(shape))
+        return one_or_results(out)
+
+    examples = [((TensorType(f32, (2, 3)), TensorType(i32, (4, 1))),
+                 {"split_dimension": 0, "concat_dimension": 1, "split_count": 1,
+                  "replica_groups": ((0,),)})]  # fmt: skip
+
+
+@op("reduce_scatter", typed=True)
+class reduce_scatter:
+    """all_reduce, of which each process of a group keeps its part along `scatter_dimension`. Spec: reduce_scatter."""
+
+    attrs = CHANNEL
+
+    @staticmethod
+    def infer(x: Type, *, scatter_dimension: int, replica_groups: Groups, channel_handle: tuple[int, int] | None,
+              use_global_device_ids: bool, computation: Function, type: Type) -> Type:  # noqa: A002  # fmt: skip
+        x, t = tensors((x, type))
+        require(0 <= scatter_dimension < x.rank, "C2", "scatter_dimension {d} is not an axis of {x}",
+                d=scatter_dimension, x=x)  # fmt: skip
+        _check_groups(replica_groups, ("C3", "C5"))
+        _check_channel(channel_handle, use_global_device_ids, "C6")
+        d = _combined(computation, x, "C7")
+        require(t.dtype is d, "C9", "the result {t} must have elements of {d}", t=t, d=d)
+        ok = x.rank == t.rank and all(
+            k == scatter_dimension or same_dim(n, m) for k, (n, m) in enumerate(zip(x.shape, t.shape, strict=True))
+        )
+        require(ok, "C8", "{t} is not a part of {x} along axis {d}", t=t, x=x, d=scatter_dimension)
+        ok = _multiple(t.shape[scatter_dimension], x.shape[scatter_dimension])
+        require(ok, "C1", "axis {d} of {x} does not fall into parts {t}", d=scatter_dimension, x=x, t=t)
+        return t
+
+    @staticmethod
+    def evaluate(x: np.ndarray, *, replica_groups: Groups, type: TensorType, **_: Any) -> np.ndarray:  # noqa: A002
+        _alone(replica_groups)
+        return _promoted_array(x, type.dtype)
+
+    @staticmethod
+    def expand(x: Op, *, replica_groups: Groups, type: TensorType, **_: Any) -> Op:  # noqa: A002
+        _alone(replica_groups)
+        return _promoted(x, type.dtype)
+
+    sharding = staticmethod(passed_through)
+    cost = staticmethod(_free)
+    examples = [((TensorType(f32, (2, 3)),), {"scatter_dimension": 0, "replica_groups": ((0,),),
+                 "computation": body_of(add, f32), "type": TensorType(f32, (2, 3))})]  # fmt: skip
+
+
+@op("collective_permute")
+class collective_permute:
+    """Send the operand from each source to its target; a process that nobody sends to gets zeros.
+
+    `source_target_pairs` lists (source, target). Spec: collective_permute.
+    """
+
+    attrs = {"channel_handle": None}
+
+    @staticmethod
+    def infer(x: Type, *, source_target_pairs: Groups, channel_handle: tuple[int, int] | None) -> Type:
+        check_pairs(source_target_pairs, ("C1", "C2", "C3", "C4"))
+        return tensors((x,))[0]
+
+    @staticmethod
+    def evaluate(x: np.ndarray, *, source_target_pairs: Groups, **_: Any) -> np.ndarray:
+        return x if _sends_to_itself(source_target_pairs) else np.zeros_like(x)
+
+    @staticmethod
+    def expand(x: Op, *, source_target_pairs: Groups, **_: Any) -> Op:
+        return x if _sends_to_itself(source_target_pairs) else full(0, x.dtype, x.shape)
+
+    sharding = staticmethod(passed_through)
+    cost = staticmethod(_free)
+    examples = [
+        ((TensorType(f32, (2, 3)),), {"source_target_pairs": ((0, 0),)}),
+        ((TensorType(f32, (2, 3)),), {"source_target_pairs": ()}),
+    ]
+
+
+def check_pairs(pairs: Groups, rules: tuple[str, str, str, str]) -> None:
+    """Require pairs of process numbers, each number at most once a source and once a target."""
+    require(all(len(p) == 2 for p in pairs), rules[0], "source_target_pairs {p} must be pairs", p=pairs)
+    for side, rule in ((0, rules[1]), (1, rules[2])):
+        ok = unique([p[side] for p in pairs])
+        require(ok, rule, "source_target_pairs {p} name a {s} twice", p=pairs, s=("source", "target")[side])
+    require(all(n >= 0 for p in pairs for n in p), rules[3], "source_target_pairs {p} are negative", p=pairs)
+
+
+def _sends_to_itself(pairs: Groups) -> bool:
+    if any(n > 0 for p in pairs for n in p):
+        raise Unsupported(f"pairs {tuple(map(tuple, pairs))} need several processes, but the program runs as one")
+    return bool(pairs)
+
+
+@op("collective_broadcast")
+class collective_broadcast:
+    """The operands of the first process of a group; a process in no group gets zeros.
+
+    With `has_dynamic_root` the last operand says, for each operand, which process of the group it comes from.
+    Spec: collective_broadcast.
+    """
+
+    attrs = {"channel_handle": None, "has_dynamic_root": False}
+
+    @staticmethod
+    def infer(*types: Type, replica_groups: Groups, channel_handle: tuple[int, int] | None,
+              has_dynamic_root: bool) -> Type:  # fmt: skip
+        xs = tensors(types)
+        _check_groups(replica_groups, ("C1", "C2"), dense=False)
+        n = len(xs) - has_dynamic_root
+        require(n >= 1, "C4" if has_dynamic_root else "C3", "too few operands: {n}", n=len(xs))
+        if has_dynamic_root:
+            ok = xs[-1].dtype is i32 and xs[-1].rank == 1 and same_dim(xs[-1].shape[0], n)
+            require(ok, "C4", "the roots must be a vector of {n} i32, not {t}", n=n, t=xs[-1])
+        return one_or_results(xs[:n])
+
+    @staticmethod
+    def evaluate(*xs: np.ndarray, replica_groups: Groups, has_dynamic_root: bool, **_: Any) -> Any:
+        here = _alone(replica_groups)
+        return one_or_tuple([x if here else np.zeros_like(x) for x in xs[: len(xs) - has_dynamic_root]])
+
+    @staticmethod
+    def expand(*xs: Op, replica_groups: Groups, has_dynamic_root: bool, **_: Any) -> Op | tuple[Op, ...]:
+        here = _alone(replica_groups)
+        return _one_or_ops([x if here else full(0, x.dtype, x.shape) for x in xs[: len(xs) - has_dynamic_root]])
+
+    sharding = staticmethod(passed_through)
+    cost = staticmethod(_free)
+    examples = [
+        ((TensorType(f32, (2, 3)),), {"replica_groups": ((0,),)}),
+        ((TensorType(f32, (2,)), TensorType(i32, (1,))), {"replica_groups": ((0,),), "has_dynamic_root": True}),
+        ((TensorType(f32, (3,)),), {"replica_groups": ((1,),)}),
+    ]
+
+
+@op("cross-replica-sum")
+class cross_replica_sum(_Exchange):
+    """The sum over the processes of a group; an older form of all_reduce. Spec: none, a dialect's op."""
+
+    attrs: Any = {}
+
+    @staticmethod
+    def infer(x: Type, *, replica_groups: Groups) -> Type:
+        _check_groups(replica_groups, ("C1", "C3"), padded=True)
+        return tensors((x,))[0]
+
+    examples = [((TensorType(f32, (2, 3)),), {"replica_groups": ((0,),)})]
