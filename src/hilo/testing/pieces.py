@@ -12,8 +12,6 @@ from hilo.ops.weight import WORK
 # Ops that never reach a kernel, or that no one lowers alone, and what becomes of them.
 OTHERWISE: Final[dict[str, str]] = {
     "hilo.parameter": "an argument's buffer",
-    "stablehlo.uniform_quantize": "plain ops on the stored integers (passes/quantized.py)",
-    "stablehlo.uniform_dequantize": "plain ops on the stored integers (passes/quantized.py)",
     "func.call": "inlined (passes/inline.py)",
     "stablehlo.composite": "inlined as its decomposition (passes/inline.py)",
     "stablehlo.uniform_dequantize": "plain ops on integers and floats (passes/quantized.py)",
