@@ -11,6 +11,7 @@ import numpy as np
 from hilo.ir.interpret import prepared, run
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import PARAMETER, Array, Op
+from hilo.ir.quantized import any_quantized
 from hilo.ir.types import TensorType
 
 
@@ -43,7 +44,7 @@ def widened(body: Function, shape: tuple[int, ...], captures: int = 0) -> Functi
         elif o.kind.name == "constant":
             new[o] = o.with_attrs(value=Array(o.attrs["value"].data, shape))
         elif o.kind.scalar is not None:
-            attrs: dict[str, Any] = {"type": t} if o.kind.typed else {}
+            attrs: dict[str, Any] = {"type": t} if o.kind.typed or "type" in o.attrs else {}
             new[o] = o.kind.make([new[x] for x in o.operands], o.attrs.replace(**attrs), o.loc)
         else:
             return None
@@ -53,8 +54,11 @@ def widened(body: Function, shape: tuple[int, ...], captures: int = 0) -> Functi
 
 
 def sole_op(body: Function, captures: int = 0) -> str:
-    """The name of the op if the region is one op on its two parameters, in any order (e.g. "add"), else ""."""
-    if captures or len(body.params) != 2 or len(body.results) != 1:
+    """The name of the op if the region is one op on its two parameters, in any order (e.g. "add"), else "".
+
+    Also "" for quantized numbers, of which stored integers do not combine as the name says.
+    """
+    if captures or len(body.params) != 2 or len(body.results) != 1 or any_quantized(body.result_types):
         return ""
     r = body.results[0]
     return (
