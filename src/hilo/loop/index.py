@@ -27,8 +27,8 @@ class Atom:
     """Something with a value in [lo, hi] that is a multiple of `multiple`.
 
     Either `node` (a scalar variable or a run-time value), or lane numbers 0..lanes-1 (`lanes` > 0; `base` is the
-    variable that they count on from and `top` the largest base + lane), or `inner // divisor`, or `inner * factor`, or a
-    run-time `size` itself. `below`: a run-time size that the value (of a base: with its lanes) stays below.
+    variable that they count on from and `top` the largest base + lane), or `inner // divisor`, or `inner * factor`, or
+    a run-time `size` itself. `below`: a run-time size that the value (of a base: with its lanes) stays below.
     """
 
     __slots__ = ("base", "below", "divisor", "factor", "hi", "inner", "lanes", "lo", "multiple", "node", "size", "top")
@@ -87,8 +87,8 @@ class Atom:
 class Index:
     """An immutable integer expression; `lo` and `hi` (inclusive) bound its value. Equal by structure, hashable.
 
-    Takes `+ -` with an Index or a number, `*`, `//` and `%` (floor) with a positive number (`*`: any). A number is an int or
-    a run-time size.
+    Takes `+ -` with an Index or a number, `*`, `//` and `%` (floor) with a positive number (`*`: any). A number is an
+    int or a run-time size.
     """
 
     __slots__ = ("_hash", "const", "hi", "lo", "terms")
@@ -228,7 +228,10 @@ class Index:
         parts = []
         for a, c in self.terms.items():
             text = f"({a.inner!r})//{a.divisor}" if a.inner is not None else "lane" if a.lanes else f"v{id(a) % 1000}"
-            text = repr(a.size) if a.size is not None else f"({a.inner!r})*({a.factor!r})" if a.factor is not None else text
+            if a.size is not None:
+                text = repr(a.size)
+            elif a.factor is not None:
+                text = f"({a.inner!r})*({a.factor!r})"
             parts.append(text if c == 1 else f"{c}*{text}")
         return " + ".join([*parts, str(self.const)] if self.const or not parts else parts)
 
@@ -299,7 +302,8 @@ def _product(x: Index, n: Size) -> Index:
                 inner, factor = (Index(0, {a: 1}), one) if a.factor is None else (a.inner, a.factor * one)
                 assert inner is not None
                 ends = [p * q for p in (inner.lo, inner.hi) for q in (factor.lo, factor.hi)]
-                out = out + Index(0, {Atom(min(ends), max(ends), inner=inner, factor=factor, multiple=a.multiple): c * d})
+                scaled = Atom(min(ends), max(ends), inner=inner, factor=factor, multiple=a.multiple)
+                out = out + Index(0, {scaled: c * d})
     return out
 
 

@@ -34,8 +34,8 @@ def adapt(value: Any, dtype: np.dtype, shape: tuple[int, ...], what: str, index:
     """`value` as a dense, aligned array of `dtype` and `shape`, without a copy where its memory allows it.
 
     Takes numpy arrays and scalars, anything with DLPack, `__array_interface__`, `__array__` or the buffer protocol, and
-    Python numbers whose numpy type is `dtype`. Sizes of -1 are any. Never casts: another dtype or shape is an `Error` that begins with
-    `what` and `index`.
+    Python numbers whose numpy type is `dtype`. Sizes of -1 are any. Never casts: another dtype or shape is
+    an `Error` that begins with `what` and `index`.
     """
     where = f"{what} {index}"
     expected = type_text(dtype, shape)
