@@ -5,6 +5,8 @@ The rules are those of the text parser, so that a program is the same whichever 
 
 from __future__ import annotations
 
+import struct
+from math import prod
 from typing import Any, Final
 
 from hilo.errors import Error
@@ -30,10 +32,10 @@ from hilo.formats.mlir_text.cursor import Cursor
 from hilo.formats.mlir_text.dense import nested_tuple, print_dense, print_float
 from hilo.formats.mlir_text.lexer import Source, quote
 from hilo.formats.mlir_text.locations import print_loc
-from hilo.ir.dtypes import DType
+from hilo.ir.dtypes import DType, f64, i64
 from hilo.ir.module import Loc
 from hilo.ir.op import Attrs, Opaque
-from hilo.ir.types import Type
+from hilo.ir.types import TensorType, Type
 
 _MAX_TUPLE: Final = 1 << 20
 _MAX_TEXT: Final = 1 << 22
@@ -93,7 +95,9 @@ def _struct_text(value: Struct) -> str:
 
 
 def _field_text(v: Any) -> str:
-    return f"[{', '.join(map(_field_text, v))}]" if isinstance(v, tuple) else str(v) if isinstance(v, int) else _text(v)
+    if isinstance(v, tuple):
+        return f"[{', '.join(map(_field_text, v))}]"
+    return print_float(v, f64) if isinstance(v, float) else str(v) if isinstance(v, int) else _text(v)
 
 
 def _mesh_axes_text(fields: Attrs) -> str:
@@ -132,7 +136,7 @@ def inherent(name: str, value: Value) -> Any:
         return value.array() if isinstance(value, Dense) else plain(value)
     elif name == "composite_attributes" or (name == "backend_config" and isinstance(value, Attrs)):
         value = dictionary(value)
-    elif name == "api_version" and isinstance(value, Enum):
+    elif name == "api_version" and isinstance(value, Enum) and value.kind == name:
         value = API_VERSIONS.index(value.name)
     else:
         value = plain(value)
@@ -172,11 +176,14 @@ def _item(value: Value) -> Any:
 
 
 def _dense(value: Dense) -> Any:
+    t = value.type
+    if isinstance(t, TensorType) and t.dtype is i64 and t.rank == 1 and len(value.data) == 8 * t.size > 0:
+        return struct.unpack(f"<{t.size}q", value.data)
     array = value.array()
     if array.type.dtype.kind not in "biu":
         return array
-    if array.data.size > _MAX_TUPLE:
-        raise Error(f"an attribute of {array.data.size} integers is too large")
+    if prod(max(d, 1) for d in array.data.shape) > _MAX_TUPLE:
+        raise Error(f"an attribute of shape {array.data.shape} is too large")
     return nested_tuple(array.data)
 
 

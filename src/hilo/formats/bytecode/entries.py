@@ -18,6 +18,7 @@ from hilo.ir.module import Loc
 from hilo.ir.types import OpaqueType, Type
 
 MAX_DEPTH = 64
+_MAX_LOC_DEPTH = 48
 _MAX_WEIGHT = 1 << 20
 _BUSY: Any = object()
 Decode: TypeAlias = "Callable[[EntryReader], Value]"
@@ -43,10 +44,10 @@ class EntryReader(Reader):
         return self.table.type(self.varint(), self)
 
     def attrs(self) -> tuple[Value, ...]:
-        return tuple([self.attr() for _ in range(self.count())])
+        return tuple([self.table.attr(i, self) for i in self.varints(self.count())])
 
     def types(self) -> tuple[Any, ...]:
-        return tuple([self.type() for _ in range(self.count())])
+        return tuple([self.table.type(i, self) for i in self.varints(self.count())])
 
     def optional(self) -> Value | None:
         index, present = self.flagged()
@@ -60,6 +61,10 @@ class EntryReader(Reader):
         return value
 
     def loc_attr(self) -> Loc:
+        """A location inside another; chains of calls are cut off where they get too long."""
+        if self.table.depth > _MAX_LOC_DEPTH:
+            self.varint()
+            return Loc("unknown")
         value = self.attr()
         if not isinstance(value, Loc):
             raise self.error("an attribute should be a location here")
@@ -77,7 +82,7 @@ class Table:
         self._types: list[Any] = [None] * len(file.types)
         self._weights: dict[tuple[int, bool], int] = {}
         self._weight = 0  # of the entry that is being decoded
-        self._depth = 0
+        self.depth = 0
 
     def attr(self, i: int, r: Reader) -> Value:
         """Attribute `i`; `r` is where it is asked for."""
@@ -108,17 +113,16 @@ class Table:
     def _decode(self, values: list[Any], i: int, entry: Entry, is_attr: bool, r: Reader) -> Any:
         if values[i] is _BUSY:
             raise r.error("an attribute or type that is part of itself")
-        outer, self._weight = self._weight, 1
-        values[i] = _BUSY
-        self._depth += 1
-        if self._depth > MAX_DEPTH:
+        if self.depth >= MAX_DEPTH:
             raise r.error(f"attributes or types nested more than {MAX_DEPTH} deep")
-        if entry.is_custom:
-            value = self._decode_custom(entry, is_attr)
-        else:
-            value = self._decode_text(entry, is_attr)
-        self._depth -= 1
-        values[i] = value
+        outer, self._weight = self._weight, 1
+        values[i], value = _BUSY, None
+        self.depth += 1
+        try:
+            value = self._decode_custom(entry, is_attr) if entry.is_custom else self._decode_text(entry, is_attr)
+        finally:
+            self.depth -= 1
+            values[i] = value
         weight = self._weights[i, is_attr] = self._weight
         if weight > _MAX_WEIGHT:
             raise r.error("an attribute or type that expands to more than a million others")

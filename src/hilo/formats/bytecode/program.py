@@ -12,40 +12,38 @@ from typing import Any
 
 from hilo.errors import Error, Unsupported
 from hilo.formats.bytecode import container
-from hilo.formats.bytecode.attributes import discardable, inherent, text
-from hilo.formats.bytecode.build import Region, declaration, definition, function, make
+from hilo.formats.bytecode.attributes import text
+from hilo.formats.bytecode.build import Region, declaration, function, make
 from hilo.formats.bytecode.container import File
 from hilo.formats.bytecode.dialects import ATTRS, TYPES
-from hilo.formats.bytecode.entries import EntryReader, Table
+from hilo.formats.bytecode.entries import Table
+from hilo.formats.bytecode.op_attributes import Key, OpAttributes
 from hilo.formats.bytecode.opset import OPERATIONS
-from hilo.formats.bytecode.tables import PROPERTIES
-from hilo.formats.bytecode.upgrade import operation, upgrade
-from hilo.formats.bytecode.values import FunctionType, Symbol, Value
+from hilo.formats.bytecode.values import FunctionType, Value
 from hilo.formats.bytecode.wire import Reader
-from hilo.formats.mlir_text.attr_kinds import Spread
 from hilo.formats.mlir_text.cursor import MAX_DEPTH
 from hilo.formats.mlir_text.functions import DECLARATION
 from hilo.formats.mlir_text.parser import TERMINATORS
-from hilo.formats.mlir_text.schema import INHERENT
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Function, Loc, Module, parameter
-from hilo.ir.op import NO_ATTRS, Attrs, Op, Opaque, OpDef
+from hilo.ir.op import NO_ATTRS, Attrs, Op, Opaque
 from hilo.ir.types import OpaqueType, Results, Type
 
 _ATTRS, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USES, _PROPERTIES = 1, 2, 4, 8, 16, 32, 64
-_SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes", "operand_segment_sizes", "result_segment_sizes")
+
+
+_NAMES = ("sym_name", "sym_visibility")
 
 
 class Head:
     """An op up to its regions."""
 
-    __slots__ = ("attrs", "extra", "isolated", "loc", "name", "operands", "regions", "results")
+    __slots__ = ("isolated", "key", "loc", "name", "operands", "regions", "results")
 
     def __init__(self) -> None:
         self.name = ""
-        self.attrs: dict[str, Value] = {}  # its own
-        self.extra: dict[str, Value] = {}  # discardable ones
+        self.key: Key = (0, -1, -1)
         self.loc: Any = None
         self.operands: list[Op] = []
         self.results: list[Type] = []
@@ -66,8 +64,8 @@ class Program:
         self.top = 0  # the number of values of the regions around
         self.depth = 0
         self.count = 0  # of ops so far
-        self.kinds: dict[int, tuple[OpDef, Any]] = {}  # by the number of the op's name
-        self.properties: dict[tuple[int, int], dict[str, Any]] = {}
+        self.attributes = OpAttributes(self.table)
+        self.value_types: dict[int, Type] = {}
 
     # -- the module -----------------------------------------------------------------------------
 
@@ -79,12 +77,13 @@ class Program:
         head = self.head(r)
         if head.name != "builtin.module" or head.regions != 1:
             raise r.error(f"a module should be here, not {head.name}", Unsupported)
-        name = head.attrs.pop("sym_name", "")
-        attrs = {k: Opaque(text(v)) for k, v in {**head.attrs, **head.extra}.items() if k != "sym_visibility"}
+        found = self.attributes.raw(head.key, r)
+        attrs = {k: Opaque(text(v)) for part in found for k, v in part.items() if k not in _NAMES}
         functions: dict[str, Function] = {}
         with self._around_regions(head):
             self._functions(functions, attrs)
         loc = head.loc if head.loc.kind != "unknown" else None
+        name = found[0].get("sym_name")
         return Module(functions, name=name if isinstance(name, str) else "",
                       attrs=Attrs(attrs) if attrs else NO_ATTRS, loc=loc)  # fmt: skip
 
@@ -105,22 +104,23 @@ class Program:
                     raise r.error(f"function @{f.name} is defined twice")
                 functions[f.name] = f
             elif head.name == "sdy.mesh" and not head.regions:
-                attrs[f"sdy.mesh @{head.attrs['sym_name']}"] = Opaque(
-                    text(head.attrs["mesh"]).removeprefix("#sdy.mesh")
-                )
+                mesh, _ = self.attributes.raw(head.key, r)
+                if not isinstance(mesh.get("sym_name"), str) or "mesh" not in mesh:
+                    raise r.error("a mesh needs sym_name and mesh")
+                attrs[f"sdy.mesh @{mesh['sym_name']}"] = Opaque(text(mesh["mesh"]).removeprefix("#sdy.mesh"))
             else:
                 raise r.error(f"{head.name} at module level is not supported", Unsupported)
 
     def function(self, head: Head) -> Function:
         """A function, whose op has been read up to its region."""
-        own = head.attrs
+        own, extra = self.attributes.raw(head.key, self.r)
         name, declared = own.get("sym_name"), own.get("function_type")
         visibility = own.get("sym_visibility", "")
         if not isinstance(name, str) or not isinstance(declared, FunctionType) or not isinstance(visibility, str):
             raise self.r.error("a function needs sym_name and function_type")
         if head.regions != 1:
             raise self.r.error(f"function @{name} has {head.regions} regions")
-        extra = {**{k: v for k, v in own.items() if k not in OPERATIONS["func"][0].attrs}, **head.extra}
+        extra = {**{k: v for k, v in own.items() if k not in OPERATIONS["func"][0].attrs}, **extra}
         attrs = {k: Opaque(text(v)) for k, v in extra.items()}
         with self._around_regions(head):
             region = self.region(Scope())
@@ -245,24 +245,18 @@ class Program:
         index = r.varint()
         if index >= len(self.file.ops):
             raise r.error(f"op name {index} of {len(self.file.ops)}")
-        head.name, registered = self.file.ops[index]
+        head.name = self.file.ops[index][0]
         mask = r.byte()
         self.count += 1
         head.loc = self._loc(r.varint())
-        if mask & _ATTRS:
-            attrs = self._dictionary(r)
-            if self.file.version < 5:
-                head.attrs = attrs
-            else:
-                head.extra = attrs
-        if mask & _PROPERTIES:
-            if self.file.version < 5:
-                raise r.error("properties in a file of an old version")
-            head.attrs = self._properties(head.name, r.varint(), r) if registered else self._dictionary(r)
+        attrs = r.varint() if mask & _ATTRS else -1
+        head.key = index, attrs, r.varint() if mask & _PROPERTIES else -1
         if mask & _RESULTS:
-            head.results = [self._value_type(r.varint()) for _ in range(r.count())]
+            types = self.value_types
+            head.results = [types.get(i) or self._value_type(i) for i in r.varints(r.count())]
         if mask & _OPERANDS:
-            head.operands = [self._operand(r.varint()) for _ in range(r.count())]
+            names = self.scope.names
+            head.operands = [names.get(f"%{n}") or self._operand(n) for n in r.varints(r.count())]
         if mask & _SUCCESSORS:
             raise r.error("ops that lead to other blocks are not supported", Unsupported)
         if mask & _USES and self.file.version >= 3:
@@ -285,7 +279,7 @@ class Program:
                     raise Error("a terminator has no results and no regions")
                 return head.operands
             regions = self._regions(head, captures) if captures is not None else []
-            kind, attrs = self._build(head)
+            kind, attrs = self.attributes.of_op(head.key, self.r)
             op = make(kind, head.operands, attrs, head.results, regions, captures, head.loc)
         except Error as e:
             if e.loc is None or not str(e.loc):
@@ -302,29 +296,10 @@ class Program:
             first += 1
         return None
 
-    def _build(self, head: Head) -> tuple[OpDef, dict[str, Any]]:
-        if head.name.startswith("vhlo."):
-            old = operation(head.name)
-            name = "func.call" if old.name == "call" else f"stablehlo.{old.name}"
-            kind, attrs = definition(name), upgrade(old, head.attrs)
-            others = {k: v for k, v in head.attrs.items() if k not in old.attrs}
-        else:
-            kind, attrs, others = definition(head.name), {}, head.attrs
-        for k, v in {**others, **head.extra}.items():
-            if k not in INHERENT:
-                name, attrs_text = discardable(k, v)
-                attrs[name] = attrs_text
-            elif isinstance(value := inherent(k, v), Spread):
-                attrs.update(value)
-            elif k not in _SEGMENTS:
-                attrs[k] = value
-        return kind, attrs
-
     # -- references -----------------------------------------------------------------------------
 
     def _operand(self, number: int) -> Op:
-        name = f"%{number}"
-        value = self.scope.names.get(name) or self.scope.find(name)
+        value = self.scope.find(f"%{number}")
         if value is None:
             raise self.r.error(f"value {number} is used but not defined before this point")
         return value
@@ -332,11 +307,12 @@ class Program:
     def _value_type(self, index: int) -> Type:
         self.table.begin()
         t = self.table.type(index, self.r)
-        if isinstance(t, Type):
-            return t
         if isinstance(t, DType):
-            return OpaqueType(t.mlir)
-        raise self.r.error("a value of a function type", Unsupported)
+            t = OpaqueType(t.mlir)
+        if not isinstance(t, Type):
+            raise self.r.error("a value of a function type", Unsupported)
+        self.value_types[index] = t
+        return t
 
     def _loc(self, index: int) -> Loc:
         self.table.begin()
@@ -344,51 +320,6 @@ class Program:
         if not isinstance(loc, Loc):
             raise self.r.error("an attribute should be a location here")
         return loc
-
-    def _dictionary(self, r: Reader) -> dict[str, Value]:
-        self.table.begin()
-        value = self.table.attr(r.varint(), r)
-        if not isinstance(value, Attrs):
-            raise r.error("an op's attributes should be a dictionary")
-        return dict(value)
-
-    def _properties(self, name: str, index: int, r: Reader) -> dict[str, Value]:
-        if index >= len(self.file.properties):
-            raise r.error(f"properties {index} of {len(self.file.properties)}")
-        at, size = self.file.properties[index]
-        failure: Error | None = None
-        if name.startswith("vhlo."):
-            variants: Any = (tuple((attr, False) for attr in operation(name).attrs),)
-        else:
-            if name not in PROPERTIES:
-                definition(name)
-            variants = PROPERTIES.get(name, ((),))
-        for variant in variants:
-            try:
-                return self._decode_properties(variant, EntryReader(self.table, at, size))
-            except Error as e:
-                failure = failure or e
-        assert failure is not None
-        raise failure.at(self.file.loc, name)
-
-    def _decode_properties(self, variant: Any, r: EntryReader) -> dict[str, Value]:
-        self.table.begin()
-        attrs: dict[str, Value] = {}
-        for name, is_optional in variant:
-            if name.startswith("+"):  # how many operands each group has, which the op finds out itself
-                _skip_segments(r)
-                continue
-            value = r.optional() if is_optional else r.attr()
-            if value is not None:
-                attrs[name] = value.name if isinstance(value, Symbol) and name == "sym_name" else value
-        if r.left:
-            raise r.error(f"{r.left} bytes of properties are left over")
-        return attrs
-
-
-def _skip_segments(r: EntryReader) -> None:
-    while r.left:
-        r.varint()
 
 
 def _plain_name(name: str) -> str:

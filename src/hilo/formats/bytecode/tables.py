@@ -86,9 +86,9 @@ STABLEHLO_STRUCTS: Final[dict[int, Struct]] = {
     22: ("mesh", _fields("axes:a device_ids:o")),
 }  # fmt: skip
 BUILTIN_FLOATS: Final = {
-    3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 21: "tf32", 22: "f8E5M2", 23: "f8E4M3", 24: "f8E4M3FN",
-    25: "f8E5M2FNUZ", 26: "f8E4M3FNUZ", 27: "f8E4M3B11FNUZ", 28: "f8E3M4", 29: "f4E2M1FN", 30: "f6E2M3FN", 31: "f6E3M2FN",
-    32: "f8E8M0FNU",
+    3: "bf16", 4: "f16", 5: "f32", 6: "f64", 7: "f80", 8: "f128", 21: "tf32", 22: "f8E5M2", 23: "f8E4M3",
+    24: "f8E4M3FN", 25: "f8E5M2FNUZ", 26: "f8E4M3FNUZ", 27: "f8E4M3B11FNUZ", 28: "f8E3M4", 29: "f4E2M1FN",
+    30: "f6E2M3FN", 31: "f6E3M2FN", 32: "f8E8M0FNU",
 }  # fmt: skip
 
 # -- properties of plain ops --------------------------------------------------------------------

@@ -53,8 +53,9 @@ class Dense:
 
         if not isinstance(self.type, TensorType) or not self.type.is_static:
             raise Error("a dense attribute needs a tensor type of static shape")
+        is_empty = not self.type.size and len(self.data) == self.type.dtype.itemsize  # one value for no elements
         try:
-            return from_bytes(self.data, self.type)
+            return from_bytes(b"" if is_empty else self.data, self.type)
         except ValueError as e:  # more than numpy can index
             raise Error(f"a dense attribute of type {self.type!r}: {e}") from None
 

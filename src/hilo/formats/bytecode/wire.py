@@ -75,9 +75,24 @@ class Reader:
             raise self.error(f"{n} items are announced, but {self.left} bytes are left")
         return n
 
+    def varints(self, n: int) -> list[int]:
+        """The next `n` numbers."""
+        data, end, at = self.data, self.end, self.at
+        found: list[int] = []
+        for _ in range(n):
+            if at < end and data[at] & 1:
+                found.append(data[at] >> 1)
+                at += 1
+            else:
+                self.at = at
+                found.append(self.varint())
+                at = self.at
+        self.at = at
+        return found
+
     def signeds(self) -> tuple[int, ...]:
         """A list of zigzag numbers."""
-        return tuple([self.signed() for _ in range(self.count())])
+        return tuple([(n >> 1) ^ -(n & 1) for n in self.varints(self.count())])
 
     def blob(self) -> bytes:
         size = self.count()

@@ -6,6 +6,7 @@ dense integer elements tuples, enums strings; structs of dimension numbers are s
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -139,8 +140,8 @@ def parse_attribute(c: Cursor) -> Any:
         if token.startswith("dense<") or token.startswith("dense_resource<"):
             value = parse_elements(c)
             if value.type.dtype.kind in "biu":
-                if value.data.size > _MAX_TUPLE:
-                    raise c.error(f"an attribute of {value.data.size} integers is too large")
+                if prod(max(d, 1) for d in value.data.shape) > _MAX_TUPLE:
+                    raise c.error(f"an attribute of shape {value.data.shape} is too large")
                 return nested_tuple(value.data)
             return value
         if token.startswith("array<"):
@@ -189,6 +190,8 @@ def _plain(c: Cursor) -> Any:
 def _number(c: Cursor) -> int | float:
     """`1 : i64`, `1.0 : f32`, `0x7F800000 : f32`, without a type i64 or f64."""
     start = c.at
+    if not (c.tokens[start][:1].isdigit() or c.tokens[start][:1] == "-"):
+        raise c.expected("a number")
     token = c.take()
     t = parse_type(c) if c.accept(":") else None
     name = t.text if t is not None and hasattr(t, "text") else "" if t is None else repr(t)  # type: ignore[attr-defined]
