@@ -2,13 +2,12 @@
 formats.
 
 Test data computes, and hands results with expected values to checks: custom calls `@check.expect_close(got, want)`, or
-ops of a dialect `check` (which `check_calls` writes as such custom calls). A checked program is the function with the
+ops of a dialect `check`, which are read as such calls but are stricter. A checked program is the function with the
 checks taken out: its inputs become parameters, the checked values its results.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -37,46 +36,6 @@ class Check:
     ulps: int = CLOSE_ULPS  # at most this far
     absolute: float = ALMOST
     least: int = 0  # and at least this far
-
-
-# ---- ops of the dialect `check`
-_TYPE: Final = r"tensor<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>"
-_VALUE: Final = r"%[\w#$.-]+"
-_MORE: Final = r"(?P<more>(?:\s*,\s*\w+\s*=\s*[-+\w.]+(?:\s*:\s*\w+)?)*)"
-_PRETTY: Final = rf"{_MORE}\s*:\s*(?P<type>{_TYPE})(?:\s*,\s*{_TYPE})?(?:\s*\{{(?P<attrs>[^{{}}]*)\}})?"
-_FORMS: Final = (
-    # check.expect_eq_const %0, dense<1> : tensor<i32>          its generic form
-    re.compile(rf"check\.(?P<kind>\w+)_const\s+(?P<got>{_VALUE})\s*,\s*(?P<want>dense<[^>]*>){_PRETTY}"),
-    re.compile(rf'"check\.(?P<kind>\w+)_const"\((?P<got>{_VALUE})\)\s*<\{{\s*value\s*=\s*(?P<want>dense<[^>]*>)'
-               rf"\s*:\s*{_TYPE}{_MORE}\s*\}}>\s*:\s*\((?P<type>{_TYPE})\)\s*->\s*\(\)"),
-    # check.expect_close %0, %1, max_ulp_difference = 3 : tensor<f32>, tensor<f32>          its generic form
-    re.compile(rf"check\.(?P<kind>\w+)\s+(?P<got>{_VALUE})\s*,\s*(?P<want>{_VALUE}){_PRETTY}"),
-    re.compile(rf'"check\.(?P<kind>\w+)"\((?P<got>{_VALUE})\s*,\s*(?P<want>{_VALUE})\)'
-               rf"\s*(?:<\{{(?P<more>[^{{}}]*)\}}>)?\s*:\s*\((?P<type>{_TYPE})\s*,\s*{_TYPE}\)\s*->\s*\(\)"),
-)  # fmt: skip
-
-
-def check_calls(text: str) -> str:
-    """The text with ops `check.*` written as custom calls, with constants of their own for expected values."""
-    count = 0
-
-    def call(m: re.Match[str]) -> str:
-        nonlocal count
-        kind, got, want, t = m["kind"], m["got"], m["want"], m["type"]
-        lines = []
-        if want.startswith("dense"):
-            count += 1
-            lines.append(f"%check.{count} = stablehlo.constant {want} : {t}")
-            want = f"%check.{count}"
-        found = m.groupdict()
-        settings = [s for s in f"{found.get('more') or ''},{found.get('attrs') or ''}".split(",") if s.strip()]
-        named = [f'check.{k.strip()} = "{v.strip()}"' for k, _, v in (s.partition("=") for s in settings)]
-        attrs = ", ".join(["has_side_effect = true", 'check.form = "op"', *named])
-        return "\n".join([*lines, f"stablehlo.custom_call @check.{kind}({got}, {want}) {{{attrs}}} : ({t}, {t}) -> ()"])
-
-    for form in _FORMS:
-        text = form.sub(call, text)
-    return text
 
 
 # ---- from a function with checks to a program of arguments
@@ -126,9 +85,10 @@ def _is_several(o: Op) -> bool:
     return isinstance(o.type, Results)
 
 
-def with_arguments(module: Module, name: str = "main") -> tuple[Module, list[np.ndarray], list[Check]]:
+def with_arguments(module: Module, name: str = "main", *, ops: bool = False
+                   ) -> tuple[Module, list[np.ndarray], list[Check]]:  # fmt: skip
     """Function `name` with its inputs as parameters and the values that it checks as results (as `main` of a module);
-    the inputs; the checks."""
+    the inputs; the checks. `ops`: they were written as ops, with the tolerances of those."""
     f = module[name]
     inputs = given(f)
     checks = [o for o in f.ops if _is_check(o)]
@@ -147,7 +107,7 @@ def with_arguments(module: Module, name: str = "main") -> tuple[Module, list[np.
     values = _values(module, f, [*inputs, *(want for _, want in sides)])
     arrays, wanted = values[: len(inputs)], values[len(inputs) :]
     slack = summation_slack(program, arrays)
-    expected = [_check(o, w, s) for o, w, s in zip(checks, wanted, slack, strict=True)]
+    expected = [_check(o, w, s, ops) for o, w, s in zip(checks, wanted, slack, strict=True)]
     return program, arrays, expected
 
 
@@ -155,9 +115,9 @@ def _values(module: Module, f: Function, ops: list[Op]) -> list[Any]:
     return run(Function("values", f.params, topological(ops, f.params), ops), [], module)
 
 
-def _check(o: Op, want: np.ndarray, slack: Any) -> Check:
+def _check(o: Op, want: np.ndarray, slack: Any, ops: bool) -> Check:
     kind = o.attrs["call_target_name"].removeprefix("check.")
-    if "check.form" not in o.attrs:
+    if not ops:
         return Check(kind, want, slack, absolute=EQ_ALMOST if kind == "eq" else ALMOST)
     most, least = (int(_setting(o, f"check.{m}_ulp_difference", n)) for m, n in (("max", OP_CLOSE_ULPS), ("min", 0)))
     return Check(kind, want, slack, most, float(_setting(o, "check.tolerance", OP_ALMOST)), least)

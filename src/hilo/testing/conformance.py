@@ -23,6 +23,7 @@ import numpy as np
 
 from hilo.errors import Error
 from hilo.formats import mlir_text
+from hilo.formats.mlir_text.checks import NAMES as CHECKS
 from hilo.ir import dtypes
 from hilo.ir.module import Module
 from hilo.ir.registry import REGISTRY, lookup
@@ -91,7 +92,7 @@ _TERMINATORS: Final = ("stablehlo.return", "mhlo.return", "chlo.return")
 
 def ops_of(text: str) -> tuple[str, ...]:
     """Full names of the ops in a module's text, sorted; constants and custom calls of `check.*` do not count."""
-    found = set(_OP.findall(text)) - set(_TERMINATORS) - {"stablehlo.constant"}
+    found = set(_OP.findall(text)) - {*_TERMINATORS, *CHECKS, "stablehlo.constant"}
     if not re.search(r"custom_call @(?!check\.)", text):
         found.discard("stablehlo.custom_call")
     return tuple(sorted(found))
@@ -250,13 +251,13 @@ def run(
 def run_module(name: str, text: str, ways: Iterable[Runner]) -> list[Record]:
     """One module on several runners: each of its functions that checks something."""
     ways = list(ways)
-    text = checked.check_calls(text)
     ops = ops_of(text)
     if reason := missing(text):
         return [Record(name, w.name, ops, "skip", reason) for w in ways]
     try:
         module = mlir_text.parse(text)
-        programs = [(f, *checked.with_arguments(module, f)) for f in checked.entries(module)]
+        as_ops = "custom_call @check." not in text
+        programs = [(f, *checked.with_arguments(module, f, ops=as_ops)) for f in checked.entries(module)]
     except Error as e:
         return [Record(name, w.name, ops, "fail", str(e)) for w in ways]
     if not programs:
