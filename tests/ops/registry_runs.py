@@ -30,7 +30,8 @@ LOOPS = ("while",)  # run for as long as their inputs say
 
 
 # Ops of many steps, whose errors depend on the condition of the problem: they get a good one, and a bound for it.
-ALGORITHMS = ("batch_norm_inference", "batch_norm_training", "batch_norm_grad", "cholesky", "triangular_solve", "fft")
+ALGORITHMS = ("batch_norm_inference", "batch_norm_training", "batch_norm_grad", "cholesky", "triangular_solve", "fft",
+              "rng", "einsum", "unary_einsum")  # fmt: skip
 
 
 @dataclass

@@ -25,6 +25,7 @@ from hilo.ops import (  # noqa: F401
     gather,
     host,
     linalg,
+    older,
     quantized,
     random,
     reduce,
