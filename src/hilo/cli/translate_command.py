@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
 import hilo
@@ -43,7 +45,7 @@ def _write_portable(file: str, version: str, output: str | None) -> None:
 
     target_version(version)  # before the program is read
     data = write(hilo.load(file), version)
-    stdout = click.get_binary_stream("stdout")
+    stdout = sys.stdout.buffer
     if output is not None and output != "-":
         with atomic_write(output) as f:
             f.write(data)
