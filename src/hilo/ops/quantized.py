@@ -105,6 +105,8 @@ def _elementwise(rule: str = "C1", first: int = 0) -> Check:
 
 
 def _add_types(types: tuple[Type, ...], out: Type, attrs: dict[str, Any]) -> None:
+    if len(types) != 2:
+        return  # infer says so
     qs = _quantized(*types, out, rule="C2")
     require(len({q.storage for q in qs}) == 1, "C3", "{t} and {o} have several storage types", t=types, o=out)
     require(len({q.expressed for q in qs}) == 1, "C4", "{t} and {o} have several expressed types", t=types, o=out)
@@ -134,6 +136,8 @@ def _contraction(label: dict[str, str], axes: Callable[..., None]) -> Check:
     """dot_general and convolution, whose constraints have other numbers."""
 
     def check(types: tuple[Type, ...], out: Type, attrs: dict[str, Any]) -> None:
+        if len(types) != 2:
+            return  # infer says so
         lhs, rhs = types
         x, y, r = map(quantization, (lhs, rhs, out))
         require(x is None or x.is_per_tensor, "I1", "lhs {t} must be quantized per tensor", t=lhs)

@@ -126,7 +126,7 @@ def _sum(x: np.ndarray, init: np.ndarray, dimensions: tuple[int, ...], dtype: DT
     return narrow(total, dtype)
 
 
-def _mapped(ranks: Sequence[int], body: Function) -> int:
+def mapped(ranks: Sequence[int], body: Function) -> int:
     """How many of map's operands are inputs: those after them are captured, with parameters of their own rank."""
     if not ranks or ranks[0] == 0:
         return len(ranks)
@@ -145,7 +145,7 @@ class map_:
 
     @staticmethod
     def infer(*types: Type, dimensions: tuple[int, ...], body: Function) -> Type:
-        n = _mapped([t.rank if isinstance(t, TensorType) else -1 for t in types], body)
+        n = mapped([t.rank if isinstance(t, TensorType) else -1 for t in types], body)
         require(types, "C2", "map needs an input")
         require(n > 0, "C4", "body takes {p}, but must take a rank-0 tensor for each input", p=body.param_types)
         xs = tensors(types[:n])
@@ -160,7 +160,7 @@ class map_:
 
     @staticmethod
     def evaluate(*arrays: np.ndarray, dimensions: tuple[int, ...], body: Function) -> np.ndarray:
-        n = _mapped([a.ndim for a in arrays], body)
+        n = mapped([a.ndim for a in arrays], body)
         return apply(body, arrays[:n], arrays[n:], arrays[0].shape)[0]
 
     @staticmethod
@@ -181,7 +181,7 @@ class map_:
 
     @staticmethod
     def sharding(*types: TensorType, out: TensorType, dimensions: tuple[int, ...], body: Function) -> str:
-        n = _mapped([t.rank for t in types], body)
+        n = mapped([t.rank for t in types], body)
         each = distinct(types)
         return f"{','.join([each[0]] * n + each[n:])}->{each[0]}"
 

@@ -95,7 +95,7 @@ def positive(what: str, values: Sequence[int] | None, rule: str) -> None:
 
 def pairs(padding: Sequence[Sequence[int]] | None, n: int, rule: str, of: object) -> None:
     """Require `n` pairs of padding (or none given)."""
-    ok = padding is None or (len(padding) == n and all(map(_is_pair, padding)))
+    ok = padding is None or (isinstance(padding, tuple) and len(padding) == n and all(map(_is_pair, padding)))
     require(ok, rule, "padding {p} needs {n} pairs for {of}", p=padding, n=n, of=of)
 
 

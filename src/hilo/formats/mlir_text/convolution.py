@@ -80,7 +80,7 @@ def _raw(c: Cursor) -> dict[str, Any]:
     def field() -> None:
         name = c.keyword("a field's name")
         c.expect("=")
-        fields[name] = c.integers() if c.tokens[c.at] == "[" else c.integer()
+        fields[name] = c.integers() if name.endswith("dimensions") else c.integer()
         c.accept(",")
 
     while c.tokens[c.at] in schema.CONV_FIELDS:

@@ -210,7 +210,7 @@ class Parser(Cursor):
     def _stored_constant(self, s: Syntax, declared: Sequence[Type], loc: Loc, at: int) -> Op:
         """A constant of a quantized type: the literal of its storage type, with its bits read as that type."""
         stored = Results(map(quantized.stored, declared)).types
-        value = {"value": s.attrs.pop("value", None)}
+        value = {k: s.attrs.pop(k) for k in ("value",) if k in s.attrs}
         plain = self.build("stablehlo.constant", Syntax([], value, None, stored), loc, at)
         return self.build("stablehlo.bitcast_convert", Syntax([plain], s.attrs, None, declared), loc, at)
 

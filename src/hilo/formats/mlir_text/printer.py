@@ -16,7 +16,8 @@ from hilo.formats.mlir_text.pretty import PRINT
 from hilo.formats.mlir_text.types import print_function_type, print_type
 from hilo.ir.module import Function, Loc, Module
 from hilo.ir.op import GET, PARAMETER, Attrs, Op
-from hilo.ir.types import result_types
+from hilo.ir.types import TensorType, result_types
+from hilo.ops.reduce import mapped
 
 
 def print_module(module: Module, *, locations: bool = False, elide: int | None = None) -> str:
@@ -233,23 +234,13 @@ def own_parameters(op: Op) -> int:
     if name == "sort":
         return 2 * len(result_types(op.type))
     if name == "map":
-        return len(op.operands) - _map_captures(op)
+        ranks = [o.type.rank if isinstance(o.type, TensorType) else -1 for o in op.operands]
+        return mapped(ranks, op.attrs["body"])
     for value in op.attrs.values():  # regions of the others capture nothing
         first = value[0] if isinstance(value, tuple) and value else value
         if isinstance(first, Function):
             return len(first.params)
     return 0
-
-
-def _map_captures(op: Op) -> int:
-    """A map's inputs have the shape of its result; what it captures comes after them."""
-    shape = result_types(op.type)[0]
-    n = 0
-    for o in reversed(op.operands):
-        if getattr(o.type, "shape", None) == getattr(shape, "shape", None):
-            break
-        n += 1
-    return n
 
 
 def _results(f: Function) -> str:

@@ -31,7 +31,7 @@ def struct_fields(c: Cursor, fields: dict[str, Any]) -> dict[str, Any]:
             c.at = start
             raise c.expected(f"one of the fields {', '.join(k for k in fields if k not in found) or '(none left)'}")
         c.expect("=")
-        if c.tokens[c.at] == "[":
+        if fields[name] == ():
             found[name] = c.integers()
         elif c.tokens[c.at] in ("true", "false"):
             found[name] = c.take() == "true"
