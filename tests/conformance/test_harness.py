@@ -84,6 +84,15 @@ def test_checks(check, expected, status):
         assert bool(record.reason) == (status == "fail" or expected == "[9.00001, 10.0]")
 
 
+def test_what_no_result_can_be_is_skipped():
+    """`expect_eq` of NaN: nothing is equal to NaN. Where the other elements are wrong, it fails all the same."""
+    text = program("[0x7FC00000, 10.0]", "expect_eq")
+    for got, status in (([np.nan, 10.0], "skip"), ([np.nan, 11.0], "fail"), ([9.0, 10.0], "fail")):
+        fixed = Runner("fixed", lambda module, inputs, got=got: [np.array(got, np.float32)])
+        (record,) = conformance.run_module("p", text, [fixed])
+        assert record.status == status, record
+
+
 def test_a_wrong_result_fails():
     wrong = Runner("wrong", lambda module, inputs: [x + 1 for x in interpret(module, inputs)])
     shape = Runner("shape", lambda module, inputs: [x[:1] for x in interpret(module, inputs)])

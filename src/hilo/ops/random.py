@@ -91,7 +91,8 @@ class rng_bit_generator:
 def bits_as(bits: np.ndarray, dtype: DType) -> np.ndarray:
     """Unsigned 32- or 64-bit numbers as `dtype`: the low bits, reinterpreted."""
     if dtype.bits < 8:
-        return (bits & U32((1 << dtype.bits) - 1)).astype(np.uint8).astype(dtype.np)
+        low = np.asarray(bits & U32((1 << dtype.bits) - 1)).astype(np.uint8)
+        return low.view(dtype.np) if dtype.is_float else low.astype(dtype.np)
     narrow = np.ascontiguousarray(bits.astype(f"u{dtype.itemsize}"))
     return narrow.view(dtype.np).reshape(bits.shape)
 

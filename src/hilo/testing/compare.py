@@ -90,6 +90,11 @@ def near(got: np.ndarray, want: np.ndarray, absolute: float) -> np.ndarray:
     return close(got, want, 0, absolute)
 
 
+def both_nan(got: np.ndarray, want: np.ndarray) -> np.ndarray:
+    """Where both are NaN."""
+    return _nan(got) & _nan(want)
+
+
 def _nan(x: np.ndarray) -> np.ndarray:
     return np.asarray(x != x) if from_numpy(x.dtype).kind in "fc" else np.zeros(x.shape, np.bool_)
 
