@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from hilo.errors import Error
 from hilo.loop.nodes import Func
 from hilo.options import Options
+from hilo.plan.dynamic import emit_shapes
 from hilo.plan.entry import chunk_units, emit_entry
 from hilo.plan.program import Program
 
@@ -89,6 +90,8 @@ def group(program: Program) -> list[list[Func]]:
             phase.func.name = f"k{len(kernels)}_{call.op.name}"
             kernels.append(phase.func)
     entry = emit_entry(program)
+    if program.symbols is not None:
+        entry.append(emit_shapes(program))
     needed = called(entry)
     kernels = [k for k in kernels if k.name in needed]
     shared = [[h] for h in helpers.values()]
@@ -121,7 +124,7 @@ def generate(program: Program, target: Target, options: Options) -> Code:
     code = Code(program, target)
     store = _cache(options.cache_dir, options.cache, options.cache_explain)
     objects = [object_for(text, target, store) for text in code.llvm_texts()]
-    code.loaded = jit.load(objects, ["entry"])
+    code.loaded = jit.load(objects, ["entry"] if program.symbols is None else ["entry", "shapes"])
     return code
 
 
@@ -157,7 +160,7 @@ def kernel_table(program: Program) -> str:
     for call in program.calls():
         types = ", ".join(repr(o.type) for o in call.op.operands)
         for p in call.lowered.phases:
-            lines.append(f"{p.func.name:34}{p.units:>9}{chunk_units(p):>8}{p.units * p.unit_cost / 1e3:>10.1f}  "
+            lines.append(f"{p.func.name:34}{p.units!s:>9}{chunk_units(p)!s:>8}{p.units * p.unit_cost / 1e3:>10.1f}  "
                          f"({types}) -> {call.op.type!r}")  # fmt: skip
     return "\n".join(lines)
 

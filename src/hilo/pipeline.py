@@ -13,11 +13,12 @@ import numpy as np
 
 from hilo.errors import Error
 from hilo.gc_pause import gc_paused
+from hilo.ir.dims import estimating, typical
 from hilo.ir.module import Function, Module
 from hilo.ir.op import PARAMETER, Array, Attrs, Op
 from hilo.ir.quantized import any_quantized
 from hilo.ir.registry import lookup
-from hilo.ir.types import TensorType
+from hilo.ir.types import TensorType, has_unknown_sizes
 from hilo.options import Options
 from hilo.trace import Trace, program_text, run_passes
 
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from hilo.runtime.executable import Executable
 
 Pass = Callable[[Function], Function]
-PASSES = ("inline", "legalize", "simplify", "fuse", "schedule")  # what `hilo opt --passes` may name
+PASSES = ("inline", "shapes", "legalize", "simplify", "fuse", "schedule")  # what `hilo opt --passes` may name
 GIL_COST = 20_000.0  # estimated ns of a call from which other Python threads may run during it
-REQUIRED = ("inline", "legalize", "schedule")  # what native code cannot do without: `stop` and `skip` do not touch it
+REQUIRED = ("inline", "shapes", "legalize", "schedule")  # what native code cannot do without: `stop` and `skip` do not touch it
 PHASES = ("input", *PASSES, "plan", "codegen")  # what `hilo compile --to` may name
 
 
@@ -43,8 +44,18 @@ def passes(options: Options) -> list[tuple[str, Pass]]:
     if options.fuse:
         from hilo.passes.fuse import fuse
 
-        chosen.append(("fuse", lambda f: fuse(f, options)))
-    return [*chosen, ("schedule", schedule)]
+        chosen.append(("fuse", estimated(lambda f: fuse(f, options))))
+    return [*chosen, ("schedule", estimated(schedule))]
+
+
+def estimated(p: Pass) -> Pass:
+    """`p`, whose choices are right for all sizes, with run-time sizes estimated."""
+
+    def run(f: Function) -> Function:
+        with estimating():
+            return p(f)
+
+    return run
 
 
 def optimize(module: Module, entry: str, options: Options, trace: Trace | None = None,
@@ -63,6 +74,10 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
     f: Any = trace.step("inline", lambda _: inline(module, entry), cast("Any", module), required=True)
     if constants:
         f = bind(f, constants)
+    if has_unknown_sizes(f):
+        from hilo.passes.shapes import refine
+
+        f = trace.step("shapes", refine, f, required=True)
     for name, p in passes(options):
         f = trace.step(name, p, f, required=name in REQUIRED)
     trace.check_names(PHASES)
@@ -106,7 +121,12 @@ def plan(f: Function, target: Target) -> Program:
     from hilo.plan.assign import assign_buffers
     from hilo.plan.build import plan_program
 
-    return assign_buffers(plan_program(f, lambda op: kernels.lower(op, target)))
+    if not has_unknown_sizes(f):
+        return assign_buffers(plan_program(f, lambda op: kernels.lower(op, target)))
+    from hilo.kernels.dynamic import lower
+    from hilo.plan.dynamic import add_sizes
+
+    return add_sizes(assign_buffers(plan_program(f, lambda op: lower(op, target))), f)
 
 
 def compile_module(module: Module, *, entry: str = "main", target: str = "host", threads: int | None = None,
@@ -164,12 +184,13 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         [_spec(p.tensor) for p in f.params],
         [_spec(r.tensor) for r in f.results],
         name=f.name,
-        arena_size=program.arena_size,
+        arena_size=program.arena_size if program.symbols is None else 0,  # the program itself says how large
         constants=program.constants,
         threads=threads,
-        aliases=donations(program, donated),
+        aliases=donations(program, donated) if program.symbols is None else (),
         release_gil=cost > GIL_COST,
         keep=code.loaded,
+        **_sizes(program, code.loaded.address),
     )
 
     def text(phase: str) -> str:
@@ -209,11 +230,20 @@ def check_donate(donate: Iterable[int], kept: list[int], entry: str) -> list[int
 
 def estimated_cost(program: Program) -> float:
     """Estimated nanoseconds of one call on one thread (a loop's body counts once)."""
-    return sum(p.units * p.unit_cost for c in program.calls() for p in c.lowered.phases)
+    return sum(typical(p.units) * p.unit_cost for c in program.calls() for p in c.lowered.phases)
 
 
 def _spec(t: TensorType) -> tuple[np.dtype, tuple[int, ...]]:
-    return t.dtype.np, t.shape
+    return t.dtype.np, tuple(n if isinstance(n, int) else -1 for n in t.shape)
+
+
+def _sizes(program: Program, address: Mapping[str, int]) -> dict[str, Any]:
+    """What the runtime must know of a program with run-time sizes."""
+    if program.symbols is None:
+        return {}
+    from hilo.plan.dynamic import explainer, sources
+
+    return {"shapes": address["shapes"], "symbols": sources(program), "explain": explainer(program)}
 
 
 class ProgramText:

@@ -9,7 +9,10 @@ take a decision about a size by accident. `==` asks whether two are the same exp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final
 
@@ -40,6 +43,20 @@ class Atom:
 
     def __repr__(self) -> str:
         return self.order
+
+
+_ESTIMATING: ContextVar[bool] = ContextVar("hilo_estimating", default=False)
+
+
+@contextmanager
+def estimating() -> Iterator[None]:
+    """Inside, comparisons that the ranges leave open are decided by typical sizes: for choices that are right whatever
+    the sizes are, and only better or worse."""
+    token = _ESTIMATING.set(True)
+    try:
+        yield
+    finally:
+        _ESTIMATING.reset(token)
 
 
 Monomial = tuple[Atom, ...]  # atoms in order, repeated for powers; () is 1
@@ -86,12 +103,17 @@ class Size(Dim):
         return rebuild, (tuple((tuple(map(_atom_key, m)), c) for m, c in self.terms.items()),)
 
     # ---- arithmetic
+    # With floats all of it is an estimate: they only occur in costs.
     def __add__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return typical(self) + other
         return _sum(self, other, 1) if isinstance(other, (int, Size)) else NotImplemented
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
+        if isinstance(other, float):
+            return typical(self) - other
         return _sum(self, other, -1) if isinstance(other, (int, Size)) else NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
@@ -130,6 +152,9 @@ class Size(Dim):
     def __mod__(self, other: Any) -> Any:
         return self - floordiv(self, other) * other if isinstance(other, (int, Size)) else NotImplemented
 
+    def __rmod__(self, other: Any) -> Any:
+        return other - floordiv(other, self) * self if isinstance(other, (int, Size)) else NotImplemented
+
     # ---- comparisons
     def __lt__(self, other: Any) -> bool:
         return self._decide("<", self - other, lambda d: d.hi < 0, lambda d: d.lo >= 0, other)
@@ -146,16 +171,25 @@ class Size(Dim):
     def __bool__(self) -> bool:
         if self.lo > 0 or self.hi < 0:
             return True
+        if _ESTIMATING.get():
+            return typical(self) != 0
         raise Undecided(f"the program must know whether the size {self!r} is zero when it is compiled")
+
+    def __float__(self) -> float:
+        """An estimate, for costs."""
+        return float(typical(self))
 
     def _decide(self, sign: str, difference: Any, yes: Callable[[Size], bool], no: Callable[[Size], bool],
                 other: Any) -> bool:  # fmt: skip
-        if isinstance(difference, int):
+        if isinstance(difference, (int, float)):
             return difference < 0 or (difference == 0 and sign == "<=")
         if yes(difference):
             return True
         if no(difference):
             return False
+        if _ESTIMATING.get():
+            d = typical(difference)
+            return d < 0 or (d == 0 and sign == "<=")
         raise Undecided(f"the program must know whether the size {self!r} {sign} {other!r} when it is compiled")
 
 
@@ -201,6 +235,15 @@ def _atom_key(a: Atom) -> Any:
 def rebuild(terms: Iterable[Any]) -> Number:
     """A size from its pickled form."""
     return _make({tuple(next(iter(_atom(*k).terms))[0] for k in m): c for m, c in terms})
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What must hold of sizes: `condition` is not zero; else `message`, with `values` for {0}, {1} ..., says what is wrong."""
+
+    condition: Number
+    message: str
+    values: tuple[Number, ...] = ()
 
 
 # ---- symbols
@@ -430,6 +473,11 @@ def evaluate(n: Number, values: Callable[[Atom], Number]) -> Number:
             )
         total = total + product
     return total
+
+
+def may_be_less(a: Number, b: Number) -> bool:
+    """Whether a < b for some values of the symbols, as far as the ranges say."""
+    return lower(a - b) < 0
 
 
 def typical(n: Number) -> Any:

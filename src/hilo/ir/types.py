@@ -171,6 +171,18 @@ def result_types(t: Type) -> tuple[Type, ...]:
     return t.types if isinstance(t, Results) else (t,)
 
 
+def has_unknown_sizes(f: Any) -> bool:
+    """Whether the type of an op of the function `f` has a size that is known only at run time."""
+    fine: set[Type] = set()
+    for o in f.ops:
+        t = o.type
+        if t not in fine:
+            if any(isinstance(x, TensorType) and not x.is_static for x in result_types(t)):
+                return True
+            fine.add(t)
+    return False
+
+
 def same_dim(a: Any, b: Any) -> bool:
     """Whether two dims may be equal: an unknown one equals any that is within its bound."""
     if isinstance(a, int) and isinstance(b, int):

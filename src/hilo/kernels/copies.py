@@ -13,6 +13,7 @@ from itertools import groupby
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from hilo.ir.dims import typical
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.kernels import elementwise
@@ -76,7 +77,7 @@ class Copier:
             return ()
 
         n = length // size
-        unroll = 4 if n >= 4 * self.lanes else 1
+        unroll = 4 if typical(n) >= 4 * self.lanes else 1
         vector_loop(b, words(lo), words(hi), n, turn, lanes=self.lanes, unroll=unroll, masks=self.masks)
 
 
@@ -243,4 +244,4 @@ def copy_if_elsewhere(t: TensorType, places: tuple[int, int], target: Target) ->
     b.if_(same, lambda: None, copy)
     b.ret()
     units = -(-t.nbytes // PIECE)
-    return Phase(func, units, min(t.nbytes, PIECE) / BYTES_PER_NS)
+    return Phase(func, units, min(typical(t.nbytes), PIECE) / BYTES_PER_NS)

@@ -18,7 +18,9 @@ from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
 from hilo.kernels.space import Space, collapse, flat
+from hilo.ir.dims import Number, typical, upper
 from hilo.loop import index
+from hilo.loop import sizes as run_time
 from hilo.loop.builder import I64, PTR, Builder, Func, Node
 from hilo.loop.element import Elem, held_type
 from hilo.loop.index import Index
@@ -56,7 +58,7 @@ def unrolling(work: float) -> int:
 
 def streams(t: TensorType, target: Target) -> bool:
     """Whether a result of this type is too large to be found in a cache by whoever reads it."""
-    return t.nbytes >= target.l3 // 2
+    return typical(t.nbytes) >= target.l3 // 2
 
 
 @dataclass
@@ -71,7 +73,7 @@ class Plan:
     cost: float  # nanoseconds (estimated) of one vector
 
     @property
-    def units(self) -> int:
+    def units(self) -> Number:
         sizes = self.space.sizes
         blocks = -(-sizes[-1] // self.block) if self.block else 1
         return prod(sizes[: self.outer]) * blocks
@@ -79,7 +81,7 @@ class Plan:
     @property
     def unit_cost(self) -> float:
         """Nanoseconds (estimated) of one unit."""
-        n = prod(self.space.sizes) / max(self.units, 1)
+        n = typical(prod(self.space.sizes)) / max(typical(self.units), 1)
         return n * self.cost / self.lanes
 
 
@@ -89,24 +91,25 @@ def plan(body: Function, found: Trace | None, target: Target) -> Plan:
     lanes = lanes_for(body.ops, target)
     work = sum(weight(o) for o in body.ops)
     space = flat(t.shape) if found is None else collapse(t.shape, found)
-    while len(space.groups) > 1 and space.sizes[-1] * 4 <= lanes:
+    while len(space.groups) > 1 and upper(space.sizes[-1]) * 4 <= lanes:
         space = space.merged()
     sizes = space.sizes
-    while sizes and lanes > 1 and sizes[-1] * 2 <= lanes:
+    expected = [typical(n) for n in sizes]
+    while sizes and lanes > 1 and expected[-1] * 2 <= lanes:
         lanes //= 2
-    total = prod(sizes)
+    total = prod(expected)
     moved = sum(p.dtype.itemsize for p in body.params) + sum(r.dtype.itemsize for r in body.results)
     unroll = unrolling(work)
-    while unroll > 1 and sizes and sizes[-1] < lanes * unroll:
+    while unroll > 1 and sizes and expected[-1] < lanes * unroll:
         unroll //= 2
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
-    if total <= SMALL or not sizes:
+    if (total <= SMALL and space.is_static) or not sizes:
         return Plan(space, 0, 0, lanes, unroll, cost)
     outer = 0
-    while outer < len(sizes) - 1 and prod(sizes[:outer]) < UNITS:
+    while outer < len(sizes) - 1 and (prod(expected[:outer]) < UNITS or not space.is_static):
         outer += 1
     block = max(BLOCK_BYTES // max(r.dtype.itemsize for r in body.results), lanes * unroll)
-    if prod(sizes[:outer]) >= UNITS or sizes[-1] < 2 * block:
+    if (prod(expected[:outer]) >= UNITS or expected[-1] < 2 * block) and (outer > 0 or isinstance(sizes[-1], int)):
         block = 0
     return Plan(space, outer, block, lanes, unroll, cost)
 
@@ -164,10 +167,10 @@ def nest(b: Builder, p: Plan, begin: Node, end: Node, turn: Turn, target: Target
         return
     n = sizes[-1]
 
-    def inner(outer: list[Index], lo: Node | int, hi: Node | int) -> None:
+    def inner(outer: list[Index], lo: Node | Number, hi: Node | Number) -> None:
         if len(outer) < len(sizes) - 1:
             size = sizes[len(outer)]
-            b.for_(0, size, 1, lambda iv: inner([*outer, index.loop_var(iv, 0, size)], lo, hi))
+            b.for_(0, run_time.node(b, size), 1, lambda iv: inner([*outer, index.loop_var(iv, 0, size)], lo, hi))
             return
 
         def body(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -177,7 +180,7 @@ def nest(b: Builder, p: Plan, begin: Node, end: Node, turn: Turn, target: Target
         vector_loop(b, lo, hi, n, body, lanes=p.lanes, unroll=p.unroll, masks=target.has_masks)
 
     def up_to(block: Node) -> Node:
-        return b.smin(b.mul(block, p.block), n)
+        return b.smin(b.mul(block, p.block), run_time.node(b, n))
 
     if p.outer == 0:
         if p.block:

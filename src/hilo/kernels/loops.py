@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hilo.loop import index
+from hilo.ir.dims import Number, Size, divide, upper
+from hilo.loop import index, sizes
 from hilo.loop.builder import Builder, Node
 from hilo.loop.index import Index
 
@@ -24,9 +25,9 @@ Turn = Callable[[list[Vector], tuple[Node, ...]], tuple[Node, ...]]
 
 def vector_loop(
     b: Builder,
-    lo: Node | int,
-    hi: Node | int,
-    extent: int,
+    lo: Node | Number,
+    hi: Node | Number,
+    extent: Number,
     body: Turn,
     *,
     lanes: int,
@@ -35,19 +36,22 @@ def vector_loop(
     init: tuple[Node, ...] = (),
     tail: Turn | None = None,
 ) -> tuple[Node, ...]:
-    """Run `carried = body(vectors, carried)` for the vectors of lo..hi, which lies in 0..extent.
+    """Run `carried = body(vectors, carried)` for the vectors of lo..hi, which lies in 0..extent (maybe a run-time size).
 
     `lo` is a multiple of lanes * unroll (powers of two), and so is `hi` unless it is `extent`. `body` gets `unroll`
     vectors a turn; then `tail` (by default `body`) gets single vectors, the last one masked, or (without `masks`)
     single elements.
     """
     tail = tail or body
-    start, end = (b.i64(x) if isinstance(x, int) else x for x in (lo, hi))
+    start, end = (sizes.node(b, x) if isinstance(x, (int, Size)) else x for x in (lo, hi))
+    below = extent if isinstance(extent, Size) else None
     step = lanes * unroll
 
     def turns(width: int, stop: Node, f: Turn, carried: tuple[Node, ...]) -> tuple[Node, ...]:
         def turn(iv: Node, *values: Node) -> tuple[Node, ...]:
-            base = index.vector_var(iv, lanes, 0, max(1, extent - width + 1), width)
+            last = upper(extent) - width + 1
+            reach = None if below is None else below - width + lanes
+            base = index.vector_var(iv, lanes, 0, max(1, last), width, below=reach)
             return f([Vector(base + u, lanes) for u in range(0, width, lanes)], values)
 
         return b.for_(start, stop, width, turn, carried)
@@ -55,16 +59,16 @@ def vector_loop(
     def last(iv: Node, *values: Node) -> tuple[Node, ...]:
         if not masks:
             return tail([Vector(index.loop_var(iv, 0, extent), 1)], values)
-        at = index.vector_var(iv, lanes, 0, extent, lanes, top=extent)
+        at = index.vector_var(iv, lanes, 0, upper(extent), lanes, top=upper(extent), below=below)
         mask = b.cmp("slt", b.iota(end.type.with_lanes(lanes)), b.sub(end, iv))
         return tail([Vector(at, lanes, mask)], values)
 
     carried = init
     for width, f in dict.fromkeys([(step, body), (lanes, tail)]):
-        if extent >= width:
+        if upper(extent) >= width:
             stop = b.and_(end, -width)
             carried = turns(width, stop, f, carried)
             start = stop
-        if extent % width == 0:
+        if divide(extent, width) is not None:
             return carried
     return b.for_(start, end, lanes if masks else 1, last, carried)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 from typing import Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ class Phase:
     """
 
     func: Func
-    units: int
+    units: Any  # int, or a run-time size; `func.attrs["sizes"]` lists the symbols that the function reads
     unit_cost: float
     helpers: list[Func] = field(default_factory=list)
 
@@ -42,6 +43,6 @@ class Lowered:
     """
 
     phases: list[Phase]
-    scratch: int = 0
+    scratch: Any = 0  # int, or a run-time size
     in_place: tuple[tuple[int, int], ...] = ()
     arranged: dict[int, Layout] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
+from hilo.ir.dims import typical, upper
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
@@ -51,7 +52,7 @@ def lower(body: Function, operands: Sequence[int], count: int, target: Target) -
     first = Phase(main.chunks(), p.units, p.unit_cost)
     second = _Kernel(p, body, operands, count, set(), target)
     total = prod(rows.shape[d] for d in rows.kept)
-    return Lowered([first, Phase(second.combine(), 1, p.chunks * total / 4.0)], scratch)
+    return Lowered([first, Phase(second.combine(), 1, typical(p.chunks * total) / 4.0)], scratch)
 
 
 @dataclass(eq=False)
@@ -132,7 +133,7 @@ class _Kernel:
                 self._finish_rows([row])
             return ()
 
-        lanes = p.lanes if n >= p.lanes else 1
+        lanes = p.lanes if upper(n) >= p.lanes else 1
         vector_loop(b, 0, n, n, turn, lanes=lanes, masks=self.target.has_masks)
         return self._done()
 
@@ -246,7 +247,7 @@ class _Kernel:
                 hi = b.smin(b.add(lo, p.chunk), n)
             innermost = depth == len(sizes) - 1
             per_turn = p.lanes * p.unroll if vectorized and innermost else 1
-            nested = not innermost and prod(sizes[depth + 1 :]) >= BLOCK_TURNS
+            nested = not innermost and upper(prod(sizes[depth + 1 :])) >= BLOCK_TURNS
             sums = not ordered and any(self.combiners[r].is_sum for r in reduces)
 
             def span(lo: Node, hi: Node, states: list[Elems]) -> list[Elems]:
@@ -271,7 +272,7 @@ class _Kernel:
                 return unflat(b.for_(lo, hi, 1, turn_one, flat(states)))
 
             length = p.chunk if self.chunk is not None and depth == p.chunked else n
-            if not sums or length <= 2 * BLOCK_TURNS * per_turn:
+            if not sums or upper(length) <= 2 * BLOCK_TURNS * per_turn:
                 return span(lo, hi, states)
 
             def blocks(start: Node, *nodes: Node) -> tuple[Node, ...]:
@@ -465,6 +466,8 @@ class _Kernel:
     def _scratch(self) -> None:
         """Room on the stack for the values that later passes need again, as far as it goes."""
         n = prod(self.p.reduced.sizes) * self.p.block
+        if not isinstance(n, int):
+            return
         left = SCRATCH
         for ops in self.kept_ops:
             for o in ops:

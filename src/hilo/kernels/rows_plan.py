@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from hilo.ir.dims import typical
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.kernels.combine import Combiner
@@ -62,7 +63,7 @@ class Plan:
 
     @property
     def unit_cost(self) -> float:
-        return prod(self.rows.shape) * self.cost / self.lanes / max(self.units, 1)
+        return typical(prod(self.rows.shape)) * self.cost / self.lanes / max(typical(self.units), 1)
 
 
 def plan(body: Function, rows: Rows, target: Target) -> Plan:
@@ -76,7 +77,7 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     lanes = lanes_for(body.ops, target)
     last = max((d for d, n in enumerate(shape) if n != 1), default=-1)
     inner = last not in rows.kept
-    if inner and kept.sizes and prod(reduced.sizes) < lanes <= kept.sizes[-1]:
+    if inner and kept.sizes and typical(prod(reduced.sizes)) < lanes <= typical(kept.sizes[-1]):
         inner = False
     ops = [o for o in body.ops if weight(o)]
     work = sum(weight(o) for o in ops)
@@ -88,15 +89,15 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     if inner:
         unroll = min(unroll, 4)
     along = (reduced if inner else kept).sizes[-1:] or (1,)
-    while unroll > 1 and along[0] < lanes * unroll:
+    while unroll > 1 and typical(along[0]) < lanes * unroll:
         unroll //= 2
-    moved = sum(x.tensor.nbytes for x in (*body.params, *body.results)) / max(prod(shape), 1)
+    moved = sum(typical(x.tensor.nbytes) for x in (*body.params, *body.results)) / max(typical(prod(shape)), 1)
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
     p = Plan(rows, kept, reduced, inner, lanes, unroll, cost)
-    if rows.passes == 1 and not any(rows.full) and free and p.units < FEW_UNITS and prod(shape) > 4 * CHUNK:
-        p.chunked = max(range(len(reduced.sizes)), key=lambda k: reduced.sizes[k])
-        n = reduced.sizes[p.chunked]
-        others = prod(shape) // n // p.units
+    if rows.passes == 1 and not any(rows.full) and free and typical(p.units) < FEW_UNITS and typical(prod(shape)) > 4 * CHUNK:
+        p.chunked = max(range(len(reduced.sizes)), key=lambda k: typical(reduced.sizes[k]))
+        n = typical(reduced.sizes[p.chunked])
+        others = typical(prod(shape)) // n // typical(p.units)
         step = lanes * unroll if inner and p.chunked == len(reduced.sizes) - 1 else 1
         p.chunk = -(-max(1, CHUNK // others) // step) * step
         if p.chunk >= n:

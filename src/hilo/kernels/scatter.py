@@ -10,6 +10,7 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from hilo.ir.dims import typical, upper
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, result_types
 from hilo.kernels import elementwise
@@ -45,7 +46,7 @@ def lower(op: Op, target: Target) -> Lowered:
             in_place.append((i, i))
         else:
             phases.append(_promote(x.tensor, t, (i, count + i), target))
-    if op.operands[n + 1].tensor.size:
+    if op.operands[n + 1].tensor.size != 0:
         phases.append(_Scatter(op, target).phase())
     return Lowered(phases, in_place=tuple(in_place))
 
@@ -64,7 +65,7 @@ def _promote(x: TensorType, t: TensorType, places: tuple[int, int], target: Targ
 
     vector_loop(b, 0, t.size, t.size, turn, lanes=target.lanes(t.dtype), masks=target.has_masks)
     b.ret()
-    return Phase(func, 1, t.size / 4.0)
+    return Phase(func, 1, typical(t.size) / 4.0)
 
 
 class _Scatter:
@@ -113,8 +114,9 @@ class _Scatter:
         batch = self._batch_dims(sizes)
         total = prod(self.updates)
         block = max(BLOCK_BYTES // self.results[0].type.dtype.itemsize, lanes * 4)
-        blocks = -(-length // block) if self.run and total > SMALL and length >= 2 * block else 1
-        split = batch if total > SMALL else []
+        long = isinstance(length, int) and length >= 2 * block
+        blocks = -(-length // block) if self.run and typical(total) > SMALL and long else 1
+        split = batch if typical(total) > SMALL else []
         units = prod(sizes[d] for d in split) * blocks
 
         def unit(u: Node) -> None:
@@ -141,7 +143,7 @@ class _Scatter:
         else:
             b.for_(begin, end, 1, unit)
         b.ret()
-        return Phase(self.func, units, total / units * (1.0 if length < lanes else 4.0 / lanes))
+        return Phase(self.func, units, total / units * (1.0 if typical(length) < lanes else 4.0 / lanes))
 
     def _batch_dims(self, sizes: tuple[int, ...]) -> list[int]:
         """Dims of the updates whose positions have disjoint destinations: batching dims."""
@@ -192,7 +194,7 @@ class _Scatter:
                     self._combine(source + v.at, place, v.lanes, None if mask is None or mask.const else mask)
                 return ()
 
-            vector_loop(b, lo, hi, length, turn, lanes=lanes if length >= lanes else 1, masks=self.target.has_masks)
+            vector_loop(b, lo, hi, length, turn, lanes=lanes if upper(length) >= lanes else 1, masks=self.target.has_masks)
 
         b.if_(inside, apply)
 

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
+from hilo.ir.dims import Number
 from hilo.loop import index
-from hilo.loop.index import Index
+from hilo.loop.index import Atom, Index
 from hilo.ops.fusion import Indices
 from hilo.ops.trace import Trace
 
@@ -20,12 +21,16 @@ from hilo.ops.trace import Trace
 class Space:
     """Loops over `sizes` (outermost first); loop k stands for the adjacent dims `groups[k]` of `shape`."""
 
-    shape: tuple[int, ...]
+    shape: tuple[Number, ...]
     groups: tuple[tuple[int, ...], ...]
 
     @property
-    def sizes(self) -> tuple[int, ...]:
+    def sizes(self) -> tuple[Number, ...]:
         return tuple(prod(self.shape[d] for d in g) for g in self.groups)
+
+    @property
+    def is_static(self) -> bool:
+        return all(isinstance(n, int) for n in self.shape)
 
     def indices(self, loops: Sequence[Index]) -> Indices:
         """One index per dim of `shape` from one per loop."""
@@ -52,7 +57,7 @@ def collapse(shape: Sequence[int], found: Trace, dims: Sequence[int] | None = No
     fixed = set(found.observed)
     atoms = [found.atom(d) for d in range(len(shape))]
     for a in found.accesses:
-        inside = [i.lo >= 0 and i.hi < n for i, n in zip(a.at, a.op.shape, strict=True)]
+        inside = [index.is_inside(i, n) for i, n in zip(a.at, a.op.shape, strict=True)]
         for d, atom in enumerate(atoms):
             if atom is None or d in fixed:
                 continue
@@ -69,12 +74,21 @@ def collapse(shape: Sequence[int], found: Trace, dims: Sequence[int] | None = No
             e = groups[-1][0]
             inner = atoms[e]
             assert inner is not None
-            strided = all(p.terms.get(outer, 0) == p.terms.get(inner, 0) * shape[e] for p in positions)
+            strided = all(_stride(p, outer) == _stride(p, inner) * shape[e] for p in positions)
             if strided and d not in fixed and e not in fixed:
                 groups[-1].insert(0, d)
                 continue
         groups.append([d])
     return Space(tuple(shape), tuple(tuple(g) for g in reversed(groups)))
+
+
+def _stride(p: Index, atom: Atom) -> Number:
+    """What one turn of the loop variable `atom` adds to `p`."""
+    total: Number = p.terms.get(atom, 0)
+    for a, c in p.terms.items():
+        if a.factor is not None and a.inner is not None and a.inner.terms == {atom: 1}:
+            total = total + a.factor * c
+    return total
 
 
 def _uses(i: Index, atom: object) -> bool:
@@ -83,4 +97,7 @@ def _uses(i: Index, atom: object) -> bool:
 
 def _is_divided(i: Index, atom: object) -> bool:
     """Whether `atom` stands inside of a division."""
-    return any(a.inner is not None and _uses(a.inner, atom) for a in i.terms)
+    return any(
+        a.inner is not None and (_is_divided(a.inner, atom) if a.factor is not None else _uses(a.inner, atom))
+        for a in i.terms
+    )

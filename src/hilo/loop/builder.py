@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from hilo.ir.dims import Number, Size
 from hilo.loop.nodes import F32, F64, I1, I8, I16, I32, I64, PTR, VOID, Block, Func, Node, VType
 
 __all__ = ["F32", "F64", "I1", "I8", "I16", "I32", "I64", "PTR", "VOID", "Builder", "Func", "Node", "VType"]
 
-Num = int | float | bool
+Num = int | float | bool | Size
 _INT_FOLD: dict[str, Callable[[int, int], int]] = {
     "add": lambda a, b: a + b,
     "sub": lambda a, b: a - b,
@@ -89,15 +90,20 @@ class Builder:
             return self.pure("const", (), type, value=value, bits=value.hex() if value == value else "nan")
         return self.pure("const", (), type, value=wrap(int(value), type.bits), bits=None)
 
-    def i64(self, value: int) -> Node:
-        return self.const(value, I64)
+    def i64(self, value: Number) -> Node:
+        """An i64 of this value: an int, or a size that is known only at run time."""
+        if isinstance(value, int):
+            return self.const(value, I64)
+        from hilo.loop import sizes
+
+        return sizes.node(self, value)
 
     def _pair(self, a: Node | Num, b: Node | Num) -> tuple[Node, Node]:
         if not isinstance(a, Node):
             assert isinstance(b, Node)
-            a = self.const(a, b.type)
+            a = self.i64(a) if isinstance(a, Size) else self.const(a, b.type)
         elif not isinstance(b, Node):
-            b = self.const(b, a.type)
+            b = self.i64(b) if isinstance(b, Size) else self.const(b, a.type)
         if a.type.lanes != b.type.lanes:
             if a.type.lanes == 1:
                 a = self.splat(a, b.type.lanes)
@@ -254,9 +260,9 @@ class Builder:
         return self.pure("shuffle", (a, b), a.type.with_lanes(len(mask)), mask=mask)
 
     # ---- memory
-    def gep(self, ptr: Node, offset: Node | int) -> Node:
+    def gep(self, ptr: Node, offset: Node | Number) -> Node:
         """`ptr` plus a number of bytes."""
-        if isinstance(offset, int):
+        if not isinstance(offset, Node):
             offset = self.i64(offset)
         return ptr if offset.const == 0 else self.pure("gep", (ptr, offset), PTR)
 
@@ -291,11 +297,11 @@ class Builder:
     def prefetch(self, ptr: Node, *, write: bool = False, locality: int = 3) -> Node:
         return self.effect("prefetch", (ptr,), write=write, locality=locality)
 
-    def memcpy(self, dst: Node, src: Node, size: Node | int) -> Node:
-        return self.effect("memcpy", (dst, src, self.i64(size) if isinstance(size, int) else size))
+    def memcpy(self, dst: Node, src: Node, size: Node | Number) -> Node:
+        return self.effect("memcpy", (dst, src, size if isinstance(size, Node) else self.i64(size)))
 
-    def memset(self, dst: Node, byte: int, size: Node | int) -> Node:
-        return self.effect("memset", (dst, self.const(byte, I8), self.i64(size) if isinstance(size, int) else size))
+    def memset(self, dst: Node, byte: int, size: Node | Number) -> Node:
+        return self.effect("memset", (dst, self.const(byte, I8), size if isinstance(size, Node) else self.i64(size)))
 
     def fence(self) -> Node:
         """Order non-temporal stores before what follows (sfence)."""
@@ -336,10 +342,10 @@ class Builder:
             out.append(r)
         return tuple(out)
 
-    def for_(self, lo: Node | int, hi: Node | int, step: Node | int, body: Callable[..., Iterable[Node] | None],
+    def for_(self, lo: Node | Number, hi: Node | Number, step: Node | Number, body: Callable[..., Iterable[Node] | None],
              init: Iterable[Node] = (), *, unroll: int = 1) -> tuple[Node, ...]:  # fmt: skip
         """for iv in range(lo, hi, step): carried = body(iv, *carried). Gives the last carried values."""
-        lo, hi, step = (self.i64(x) if isinstance(x, int) else x for x in (lo, hi, step))
+        lo, hi, step = (x if isinstance(x, Node) else self.i64(x) for x in (lo, hi, step))
         init = tuple(init)
         if lo.const is not None and hi.const is not None and step.const is not None:
             if lo.const >= hi.const:

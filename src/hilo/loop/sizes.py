@@ -47,6 +47,8 @@ def atom(b: Builder, a: Atom) -> Node:
 
 def _divided(b: Builder, name: str, args: tuple[Number, ...], x: Node, y: Node) -> Node:
     """Division of any numbers; by zero it gives zero (and the number itself as the remainder)."""
+    if name == "floordiv" and isinstance(args[1], int) and args[1] & (args[1] - 1) == 0 < args[1]:
+        return b.ashr(x, args[1].bit_length() - 1)
     divisor = y if lower(args[1]) > 0 or upper(args[1]) < 0 else b.select(b.cmp("eq", y, 0), 1, y)
     q = b.binary("sdiv", x, divisor)
     if name == "floordiv" and (lower(args[0]) < 0 or lower(args[1]) < 0):

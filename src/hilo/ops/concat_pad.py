@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from hilo.errors import require
+from hilo.ir.dims import larger, may_be_less, upper
 from hilo.ir.dtypes import bf16, c64, f32, i8, i32
 from hilo.ir.registry import op
 from hilo.ir.types import Dim, TensorType, Type, bounded
@@ -37,7 +38,7 @@ class concatenate:
             require(ok, "C2", "{x} and {y} differ beside axis {d}", x=first, y=x, d=dimension)
         shape = [next((x.shape[d] for x in xs if isinstance(x.shape[d], int)), n) for d, n in enumerate(first.shape)]
         along = [x.shape[dimension] for x in xs]
-        unknown = next((n for n in along if isinstance(n, Dim)), None)
+        unknown = next((n for n in along if isinstance(n, Dim) and not n.is_known), None)
         shape[dimension] = sum(along) if unknown is None else Dim()
         return first.with_shape(shape)
 
@@ -52,7 +53,8 @@ class concatenate:
         end = out.shape[dimension]
         for x in reversed(xs):  # the last operand that may be meant is read for all indices, the others choose
             begin = end - x.type.shape[dimension]
-            if (begin < end and ix.hi >= begin and ix.lo < end) or (value is None and begin == 0):
+            met = may_be_less(begin, end) and may_be_less(begin, ix.hi + 1) and may_be_less(ix.lo, end)
+            if met or (value is None and begin == 0):
                 mine = x([*index[:dimension], ix - begin, *index[dimension + 1 :]])
                 value = mine if value is None else either(b, in_range(b, ix, begin, end), mine, value)
             end = begin
@@ -102,16 +104,17 @@ class pad:
         ok = len(low) == len(high) == len(inner) == x.rank
         require(ok, "C2", "padding {l}, {h}, {i} needs one number for each axis of {x}", l=low, h=high, i=inner, x=x)
         require(all(i >= 0 for i in inner), "C3", "interior_padding {i} is negative", i=inner)
-        sizes = [n if isinstance(n, int) else n.bound for n in x.shape]
+        known = [isinstance(n, int) or n.is_known for n in x.shape]
+        sizes = [n if is_known else n.bound for n, is_known in zip(x.shape, known, strict=True)]
         edges = list(zip(low, high, inner, strict=True))
         padded: list[Any] = [
-            None if n is None else n + l + max(n - 1, 0) * i + h for n, (l, h, i) in zip(sizes, edges, strict=True)
+            None if n is None else n + l + larger(n - 1, 0) * i + h for n, (l, h, i) in zip(sizes, edges, strict=True)
         ]
-        ok = all(n is None or n >= 0 for n in padded)
+        ok = all(n is None or upper(n) >= 0 for n in padded)
         require(ok, "C4", "padding {l}, {h} cuts off more than there is in {x}", l=low, h=high, x=x)
         return x.with_shape(
-            m if isinstance(n, int) else bounded(m) if l or h or i else n
-            for n, m, (l, h, i) in zip(x.shape, padded, edges, strict=True)
+            m if is_known else bounded(m) if l or h or i else n
+            for n, m, (l, h, i), is_known in zip(x.shape, padded, edges, known, strict=True)
         )
 
     @staticmethod

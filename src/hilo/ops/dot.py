@@ -117,8 +117,13 @@ class dot_general:
         x = _matrices(lhs, lhs_batching_dimensions, lhs_contracting_dimensions, last=True)
         y = _matrices(rhs, rhs_batching_dimensions, rhs_contracting_dimensions, last=False)
         if algorithm is not None and type.dtype.is_float:
-            return narrow(_by_algorithm(x, y, algorithm), type.dtype).reshape(type.shape)
-        return _product(x, y, type.dtype).reshape(type.shape)
+            product = narrow(_by_algorithm(x, y, algorithm), type.dtype)
+        else:
+            product = _product(x, y, type.dtype)
+        batch = [lhs.shape[d] for d in lhs_batching_dimensions]
+        free = [_free(lhs.shape, lhs_batching_dimensions, lhs_contracting_dimensions),
+                _free(rhs.shape, rhs_batching_dimensions, rhs_contracting_dimensions)]  # fmt: skip
+        return product.reshape([*batch, *free[0], *free[1]])
 
     @staticmethod
     def sharding(
@@ -209,7 +214,7 @@ class dot:
         type: TensorType,  # noqa: A002
     ) -> np.ndarray:
         x, y = _matrices(lhs, (), (lhs.ndim - 1,), last=True), _matrices(rhs, (), (0,), last=False)
-        return _product(x, y, type.dtype).reshape(type.shape)
+        return _product(x, y, type.dtype).reshape([*lhs.shape[:-1], *rhs.shape[1:]])
 
     @staticmethod
     def sharding(lhs: TensorType, rhs: TensorType, *, out: TensorType, **_: Any) -> str:

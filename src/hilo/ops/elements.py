@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
+from hilo.ir.dims import may_be_less
 from hilo.ir.dtypes import DType, i1, i64
 from hilo.ir.types import TensorType
 from hilo.loop.builder import I1, Builder, Node
@@ -76,4 +77,4 @@ def start(b: Builder, value: Elem, last: int) -> Index:
 def window_start(b: Builder, starts: Sequence[Operand], sizes: Sequence[int], shape: Sequence[int]) -> list[Index]:
     """The first index of a window of `sizes` at rank-0 operands `starts`, moved inside `shape`."""
     each: Any = zip(starts, sizes, shape, strict=True)
-    return [start(b, s(()), n - m) if n > m else ZERO for s, m, n in each]
+    return [start(b, s(()), n - m) if may_be_less(m, n) else ZERO for s, m, n in each]

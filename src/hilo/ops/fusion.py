@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from hilo.errors import Unsupported, require
+from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType, f32
 from hilo.ir.interpret import run
 from hilo.ir.module import Function, parameter, region
@@ -70,7 +71,7 @@ def wrap(o: Op) -> Function:
 
 def turns(o: Op) -> bool:
     """Whether `o` is a large transposition that moves the innermost axis: done in tiles, not by gathers."""
-    if o.kind.full_name != "stablehlo.transpose" or o.tensor.size <= SMALL_TURN:
+    if o.kind.full_name != "stablehlo.transpose" or typical(o.tensor.size) <= SMALL_TURN:
         return False
     shape = o.operands[0].shape
     last = max(d for d, n in enumerate(shape) if n != 1)

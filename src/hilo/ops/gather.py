@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from hilo.errors import require
+from hilo.ir.dims import may_be_less
 from hilo.ir.dtypes import bf16, f32, i1, i8, i32, i64, u8, u64
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
@@ -228,7 +229,7 @@ class gather:
                 at.append(batch[batch_position(s, index_vector_dim)])
                 continue
             first = ZERO
-            if d in start_index_map and n > m:
+            if d in start_index_map and may_be_less(m, n):
                 where = list(batch)
                 if index_vector_dim < start_indices.type.rank:
                     where.insert(index_vector_dim, constant(start_index_map.index(d)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -236,6 +238,8 @@ def matching_groups(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[list[i
     """
     if prod(a) == 0:
         return [(list(range(len(a))), list(range(len(b))))]
+    if not all(isinstance(n, int) for n in (*a, *b)):
+        return _matching_sizes(a, b)
     groups: list[tuple[list[int], list[int]]] = []
     i = j = 0
     while i < len(a) or j < len(b):
@@ -256,3 +260,16 @@ def matching_groups(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[list[i
         else:
             groups.append((left, right))
     return groups
+
+
+def _matching_sizes(a: Sequence[Any], b: Sequence[Any]) -> list[tuple[list[int], list[int]]]:
+    """`matching_groups` of shapes with run-time sizes: groups end where products are the same expression."""
+    ends: list[tuple[int, int]] = [(0, 0)]
+    after = {prod(b[:j]): j for j in range(len(b) + 1)}  # the longest part of `b` with a product
+    for i in range(1, len(a) + 1):
+        j = len(b) if i == len(a) else after.get(prod(a[:i]))
+        if j is not None and j > ends[-1][1]:
+            ends.append((i, j))
+    if ends[-1] != (len(a), len(b)):
+        ends = [*ends[:-1], (len(a), len(b))] if len(ends) > 1 else [(0, 0), (len(a), len(b))]
+    return [(list(range(i, k)), list(range(j, l))) for (i, j), (k, l) in pairwise(ends)]

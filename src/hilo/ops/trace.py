@@ -29,7 +29,7 @@ class Access:
     @property
     def is_inside(self) -> bool:
         """Whether the indices are surely in range."""
-        return all(i.lo >= 0 and i.hi < n for i, n in zip(self.at, self.op.shape, strict=True))
+        return all(index.is_inside(i, n) for i, n in zip(self.at, self.op.shape, strict=True))
 
 
 @dataclass
@@ -70,7 +70,7 @@ def trace(shape: Sequence[int], roots: Iterable[Op], leaves: Iterable[Op]) -> Tr
     """
     func = Func("trace", [(f"i{d}", I64) for d in range(len(shape))])
     b = Builder(func)
-    out = Trace(tuple(index.loop_var(p, 0, n or 2) for p, n in zip(func.params, shape, strict=True)))
+    out = Trace(tuple(index.loop_var(p, 0, 2 if n == 0 else n) for p, n in zip(func.params, shape, strict=True)))
 
     def leaf(o: Op) -> Source:
         def read(at: Indices) -> Elem:

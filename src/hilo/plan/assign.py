@@ -7,6 +7,7 @@ lives to the loop's end. Near-linear in the number of buffers. Imports plan.prog
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable
 
 from hilo.plan.program import Buffer, Call, Copy, Program, Step, Switch, While
 
@@ -128,23 +129,38 @@ def assign_buffers(program: Program, *, in_place: bool = True) -> Program:
         for now, call in times.calls:
             _share(call, now)
     _group_ranges(program.buffers)
+    if any(not isinstance(b.nbytes, int) for b in program.buffers):
+        from hilo.plan.dynamic import assign_sizes
+
+        program.arena_size = assign_sizes(program.buffers)
+    else:
+        program.arena_size = place(program.buffers, rounded)
+    for b in program.buffers:
+        if b.shares is not None:
+            b.offset = b.root().offset
+    return program
+
+
+def rounded(b: Buffer) -> int:
+    """The bytes that a buffer takes."""
+    return max(ALIGN, -(-b.nbytes // ALIGN) * ALIGN)
+
+
+def place(buffers: Iterable[Buffer], size: Callable[[Buffer], int]) -> int:
+    """Give each buffer that has memory of its own its offset, by best fit; gives the size of the whole."""
     starts: dict[int, list[Buffer]] = {}
     ends: dict[int, list[Buffer]] = {}
-    for b in program.buffers:
+    for b in buffers:
         if b.shares is None and b.first >= 0:
             starts.setdefault(b.first, []).append(b)
             ends.setdefault(b.last, []).append(b)
     arena = _Arena()
     for t in sorted({*starts, *ends}):
-        for b in sorted(starts.get(t, ()), key=lambda b: -b.nbytes):
-            b.offset = arena.take(max(ALIGN, -(-b.nbytes // ALIGN) * ALIGN))
+        for b in sorted(starts.get(t, ()), key=lambda b: -size(b)):
+            b.offset = arena.take(size(b))
         for b in ends.get(t, ()):
-            arena.give(b.offset, max(ALIGN, -(-b.nbytes // ALIGN) * ALIGN))
-    for b in program.buffers:
-        if b.shares is not None:
-            b.offset = b.root().offset
-    program.arena_size = arena.size
-    return program
+            arena.give(b.offset, size(b))
+    return arena.size
 
 
 def _share(call: Call, now: int) -> None:

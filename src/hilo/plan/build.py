@@ -215,7 +215,7 @@ def plan_kernel(scope: Scope, op: Op) -> Slot:
     types = result_types(op.type)
     slots = tuple(scope.place(op, i, t) for i, t in enumerate(types))
     results = tuple(s for s in slots if isinstance(s, Buffer))
-    scratch = scope.plan.temp(lowered.scratch, op) if lowered.scratch else None
+    scratch = scope.plan.temp(lowered.scratch, op) if lowered.scratch != 0 else None
     scope.steps.append(Call(op, lowered, operands, results, scratch, tuple(getattr(lowered, "in_place", ()))))
     return slots if isinstance(op.type, Results) else slots[0]
 
@@ -276,6 +276,7 @@ HANDLERS: dict[str, Callable[[Scope, Op], Slot]] = {
     "stablehlo.tuple": _tuple,
     "stablehlo.after_all": _token,
     "stablehlo.create_token": _token,
+    "hilo.guards": _token,  # checked before the program runs, see plan/dynamic.py
     "stablehlo.if": _switch,
     "stablehlo.case": _switch,
     "stablehlo.while": plan_while,

@@ -8,8 +8,10 @@ Imports loop, kernels, plan.program.
 
 from __future__ import annotations
 
+from hilo.ir.dims import Atom, Number, Size, larger, smaller
 from hilo.kernels.lowered import Phase
-from hilo.loop.builder import I8, I32, PTR, Builder, Func, Node
+from hilo.loop import sizes
+from hilo.loop.builder import I8, I32, I64, PTR, Builder, Func, Node
 from hilo.loop.inline import inline, size
 from hilo.plan.program import Buffer, Call, Copy, Program, Step, Switch, While
 
@@ -23,9 +25,11 @@ INLINE_TOTAL = 2048  # nodes taken in by one function: code generation is not li
 _CTX_PARALLEL_FOR, _CTX_CONSTANTS = 0, 8  # byte offsets in struct hilo_ctx
 
 
-def chunk_units(phase: Phase) -> int:
+def chunk_units(phase: Phase) -> Number:
     """Units per chunk of a parallel loop: from shapes and cost only, so that results never depend on threads."""
     by_cost = max(1, int(CHUNK_COST / max(phase.unit_cost, 1e-3)))
+    if isinstance(phase.units, Size):
+        return smaller(larger(phase.units, 1), larger(-(-phase.units // MAX_CHUNKS), by_cost))
     return max(1, min(phase.units, max(by_cost, -(-phase.units // MAX_CHUNKS))))
 
 
@@ -41,7 +45,7 @@ def emit_entry(program: Program, name: str = "entry") -> list[Func]:
     funcs = [_emit(frame, f"{name}.{i}", part, outlined=True) for i, part in enumerate(parts)]
     entry = Func(name, [("ctx", PTR), ("args", PTR), ("results", PTR), ("arena", PTR)], I32)
     b = Builder(entry)
-    stack = b.alloca(frame.size)
+    stack = frame.allocate(b)
     for f in funcs:
         b.call(f.name, (*entry.params, stack))
     b.ret(b.const(0, I32))
@@ -54,7 +58,13 @@ class _Frame:
     def __init__(self, program: Program) -> None:
         widest = max((len(c.operands) + len(c.results) + 1 for c in program.calls()), default=1)
         self.size = 8 * widest
+        self.before = 8 * len(program.symbols or ())  # room before the pointers, where kernels find run-time sizes
+        self.symbols = {s: i for i, s in enumerate(program.symbols or ())}
+        self.table = 8 * len(program.arguments)  # where in `args` the pointer to the symbols is
         self.slots: dict[Buffer, int] = {}
+
+    def allocate(self, b: Builder) -> Node:
+        return b.gep(b.alloca(self.before + self.size), self.before)
 
     def add_pointers(self, steps: list[Step]) -> None:
         for s in steps:
@@ -82,17 +92,24 @@ class _Writer:
         self.b = Builder(func)
         self.ctx, self.args, self.results, self.arena = func.params[:4]
         self.layout = frame
-        self.frame = func.params[4] if outlined else self.b.alloca(frame.size)
+        self.frame = func.params[4] if outlined else frame.allocate(self.b)
+        self.b.sizes = self.symbol
         self.outlined = outlined
         self.loops = 0  # around the place
         self.room = INLINE_TOTAL
         self.pointers: dict[Buffer, Node] = {}
 
+    def symbol(self, a: Atom) -> Node:
+        """The value of a symbol, from the table behind the arguments."""
+        b = self.b
+        table = b.load(b.gep(self.args, self.layout.table), PTR, invariant=True)
+        return b.load(b.gep(table, 8 * self.layout.symbols[a]), I64, invariant=True)
+
     def address(self, buffer: Buffer) -> Node:
         """The pointer to a buffer."""
         b, root = self.b, buffer.root()
         if root.kind == "temp":
-            return b.gep(self.arena, root.offset)
+            return b.gep(self.arena, sizes.node(b, root.offset))
         if root.kind == "pointer":
             node = self.pointers.get(root)
             return node if node is not None else b.load(b.gep(self.frame, self.layout.slots[root]), PTR)
@@ -123,12 +140,17 @@ class _Writer:
         for i, x in enumerate(buffers):
             b.store(b.gep(self.frame, 8 * i), self.address(x))
         for phase in s.lowered.phases:
+            for k, a in enumerate(phase.func.attrs.get("sizes", ())):
+                b.store(b.gep(self.frame, -8 * (k + 1)), self.symbol(a))
+            if isinstance(phase.units, Size):
+                self.dynamic_phase(phase)
+                continue
             if phase.units <= 0:
                 continue
             units, fn = b.i64(phase.units), phase.func.name
             if phase.units > 1 and phase.units * phase.unit_cost > INLINE_COST:
                 parallel_for = b.load(b.gep(self.ctx, _CTX_PARALLEL_FOR), PTR, invariant=True)
-                chunk = b.i64(chunk_units(phase))
+                chunk = sizes.node(b, chunk_units(phase))
                 b.callptr(parallel_for, (self.ctx, b.funcptr(fn), self.frame, units, chunk))
             else:
                 b.call(fn, (self.frame, b.i64(0), units))
@@ -136,6 +158,8 @@ class _Writer:
     def inlines(self, s: Call) -> bool:
         """Whether a kernel is small enough to become part of a loop, and there is room for it."""
         phases = s.lowered.phases
+        if any(isinstance(p.units, Size) or "sizes" in p.func.attrs for p in phases):
+            return False
         if sum(p.units * p.unit_cost for p in phases) > INLINE_NS:
             return False
         nodes = sum(size(p.func, INLINE_NODES) for p in phases)
@@ -144,17 +168,36 @@ class _Writer:
         self.room -= nodes
         return True
 
+    def dynamic_phase(self, phase: Phase) -> None:
+        """A phase whose number of units is known only now: so is whether it is worth other threads."""
+        b, fn = self.b, phase.func.name
+        units = sizes.node(b, phase.units)
+
+        def parallel() -> None:
+            parallel_for = b.load(b.gep(self.ctx, _CTX_PARALLEL_FOR), PTR, invariant=True)
+            chunk = sizes.node(b, chunk_units(phase))
+            b.callptr(parallel_for, (self.ctx, b.funcptr(fn), self.frame, units, chunk))
+
+        def once() -> None:
+            b.call(fn, (self.frame, b.i64(0), units))
+
+        def inline() -> None:
+            b.if_(b.cmp("sgt", units, 0), once)
+
+        most = int(INLINE_COST / max(phase.unit_cost, 1e-3))
+        b.if_(b.cmp("sgt", units, max(1, most)), parallel, inline)
+
     def copy(self, s: Copy) -> None:
         if s.source.nbytes == 0 or s.source.root() is s.target.root():
             return
         target, source = self.address(s.target), self.address(s.source)
         kinds = (s.source.root().kind, s.target.root().kind)
         if "pointer" not in kinds and kinds != ("argument", "result"):  # those may be one place: loops, donation
-            self.b.memcpy(target, source, s.source.nbytes)
+            self.b.memcpy(target, source, sizes.node(self.b, s.source.nbytes))
             return
 
         def differ() -> None:
-            self.b.memcpy(target, source, s.source.nbytes)
+            self.b.memcpy(target, source, sizes.node(self.b, s.source.nbytes))
 
         b = self.b
         b.if_(b.cmp("ne", b.convert("ptrtoint", target, "i64"), b.convert("ptrtoint", source, "i64")), differ)

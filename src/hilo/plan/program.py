@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from hilo.ir.dims import Atom, Guard, Number
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.kernels.lowered import Lowered
@@ -18,7 +20,7 @@ from hilo.kernels.lowered import Lowered
 
 @dataclass(eq=False, slots=True)
 class Buffer:
-    """A place for one dense row-major array of `nbytes` bytes.
+    """A place for one dense row-major array of `nbytes` bytes (an int, or a run-time size).
 
     kind "argument", "result", "constant" (`index` into that table), "temp" (in the arena at `offset`), or "pointer":
     known only at run time, one of the temporaries in `backing` (what a loop carries).
@@ -26,9 +28,9 @@ class Buffer:
     """
 
     kind: str
-    nbytes: int
+    nbytes: Any
     index: int = 0
-    offset: int = -1
+    offset: Any = -1
     backing: tuple[Buffer, ...] = ()
     source: Op | None = None
     type: TensorType | None = None
@@ -109,7 +111,9 @@ class Program:
     steps: list[Step]
     buffers: list[Buffer] = field(default_factory=list)  # temporaries
     constants: list[np.ndarray] = field(default_factory=list)
-    arena_size: int = 0
+    arena_size: Number = 0
+    symbols: list[Atom] | None = None  # run-time sizes that a call brings; None: all sizes are known
+    guards: list[Guard] = field(default_factory=list)  # what must hold of them
 
     def used(self) -> Iterator[Buffer]:
         """The buffers that steps name, in order, some of them several times."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hilo.ir.dims import typical
 from hilo.plan.program import Buffer, Program
 
 
 @dataclass(frozen=True)
 class MemoryReport:
-    """Bytes of one call. `temporaries` is the arena, `peak` all that is live at the worst moment (arguments and results
+    """Bytes of one call (of typical size, where sizes are known only at run time). `temporaries` is the arena, `peak` all that is live at the worst moment (arguments and results
     included), `largest` the biggest temporaries as (bytes, type, op, source location)."""
 
     arguments: int
@@ -33,17 +34,17 @@ def memory_report(program: Program, count: int = 10) -> MemoryReport:
     """The memory of `program`, whose buffers are assigned."""
 
     def total(buffers: list[Buffer]) -> int:
-        return sum(b.nbytes for b in buffers)
+        return sum(typical(b.nbytes) for b in buffers)
 
     arguments, results = total(program.arguments), total(program.results)
     roots = [b for b in program.buffers if b.shares is None and b.first >= 0]
-    big = sorted(roots, key=lambda b: -b.nbytes)[:count]
+    big = sorted(roots, key=lambda b: -typical(b.nbytes))[:count]
     largest = tuple(
-        (b.nbytes, repr(b.type) if b.type else "scratch", b.source.name if b.source else "", _where(b)) for b in big
+        (typical(b.nbytes), repr(b.type) if b.type else "scratch", b.source.name if b.source else "", _where(b)) for b in big
     )
     constants = sum(c.nbytes for c in program.constants)
-    return MemoryReport(arguments, results, constants, program.arena_size,
-                        arguments + results + constants + program.arena_size, largest)  # fmt: skip
+    arena = typical(program.arena_size)
+    return MemoryReport(arguments, results, constants, arena, arguments + results + constants + arena, largest)
 
 
 def _where(b: Buffer) -> str:

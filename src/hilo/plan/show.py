@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from hilo.ir.dims import Number
 from hilo.plan.program import Buffer, Call, Copy, Program, Step, While
 
 
 def show(program: Program) -> str:
     """Steps in order, indented by loops and branches; each buffer as kind and place."""
-    lines = [f"program {program.name}: arena of {program.arena_size:,} bytes, {len(program.constants)} constants"]
+    lines = [f"program {program.name}: arena of {_number(program.arena_size)} bytes, {len(program.constants)} constants"]
     stack: list[tuple[int, str | Step]] = [(1, s) for s in reversed(program.steps)]
     while stack:
         depth, s = stack.pop()
@@ -45,3 +46,7 @@ def place(b: Buffer) -> str:
 
 def _buffers(buffers: tuple[Buffer, ...]) -> str:
     return "(" + ", ".join(map(place, buffers)) + ")"
+
+
+def _number(n: Number) -> str:
+    return f"{n:,}" if isinstance(n, int) else repr(n)

@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from hilo.errors import Error
+from hilo.ir.dims import Undecided
 from hilo.ir.module import Function
 from hilo.ir.op import GET, Attrs, Op, OpDef
 from hilo.ir.types import Results
@@ -95,7 +96,10 @@ class _Walk:
         if op.kind is GET and op.operands[0].kind is PACK:
             return op.operands[0].operands[op.attrs["index"]]
         for match, rule in self.rules.candidates(op):
-            found = match(op, self.uses)
+            try:
+                found = match(op, self.uses)
+            except Undecided:  # the rule asks about a size that is known only at run time
+                continue
             if found is not None and found is not op:
                 if found.type is not op.type:
                     raise Error(

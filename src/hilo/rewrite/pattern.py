@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hilo.ir.dims import Undecided
 from hilo.ir.dtypes import DType
 from hilo.ir.op import NO_ATTRS, Array, Attrs, Op, OpDef
 from hilo.ir.registry import lookup
@@ -202,5 +203,7 @@ def constant(array: Array) -> Op:
 
 def splat(value: Any, type: TensorType) -> Op:  # noqa: A002
     """A constant of `type` that is `value` (a number that `type` holds exactly) everywhere."""
+    if not type.is_static:
+        raise Undecided(f"a constant of type {type}")
     array = Array(np.asarray(value, type.dtype.np), type.shape)
     return Op(CONSTANT.kind, (), Attrs(value=array), type)

@@ -1,0 +1,91 @@
+"""Kernels of ops with run-time sizes. Imports kernels, ops, ir.dims.
+
+Most strategies take sizes for numbers. One that must know a size raises `Undecided`; then the next way is tried: a plain
+loop over elements, or, where the only unknown size counts independent items, item by item with the kernel of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from hilo import kernels
+from hilo.errors import Unsupported
+from hilo.ir.dims import Undecided
+from hilo.ir.op import Op
+from hilo.ir.types import TensorType, result_types
+from hilo.kernels import elementwise, rows
+from hilo.kernels.items import lower_items
+from hilo.kernels.lowered import Lowered
+from hilo.ops.as_rows import convolution_as_sum, dot_as_sum, windows_as_reduce
+from hilo.ops.fusion import composes, wrap
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+Strategy = Callable[[Op, "Target"], Lowered]
+
+
+def lower(op: Op, target: Target) -> Lowered:
+    """The kernel of `op`, some of whose sizes may be known only at run time."""
+    types = [t for x in (op, *op.operands) for t in result_types(x.type) if isinstance(t, TensorType)]
+    if all(t.is_static for t in types):
+        return kernels.lower(op, target)
+    problem: Unsupported | None = None
+    for strategy in _WAYS.get(op.kind.full_name, (_elements, *_ANY)):
+        try:
+            return strategy(op, target)
+        except Unsupported as e:
+            problem = e
+    assert problem is not None
+    raise Unsupported(f"no kernel for these run-time sizes: {problem.message}", op=op.kind.full_name, loc=op.loc)
+
+
+def _fusion(op: Op, target: Target) -> Lowered:
+    body, n = op.attrs["body"], len(op.operands)
+    kernel = rows.lower if op.attrs["kind"] == "rows" else elementwise.lower
+    return kernel(body, range(n), n, target)
+
+
+def _elements(op: Op, target: Target) -> Lowered:
+    """A loop over the elements of the result."""
+    if not composes(op):
+        raise Undecided("this op has no elements")
+    operands = [op.operands.index(x) for x in dict.fromkeys(op.operands)]
+    return elementwise.lower(wrap(op), operands, len(op.operands), target)
+
+
+def _items(op: Op, target: Target) -> Lowered:
+    return lower_items(op, target, kernels.lower)
+
+
+def _dot_as_rows(op: Op, target: Target) -> Lowered:
+    """A contraction as a multiplication and a sum, row by row."""
+    body = dot_as_sum(op)
+    return rows.lower(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(op.operands), target)
+
+
+def _windows_as_rows(op: Op, target: Target) -> Lowered:
+    """Windows as rows that are reduced."""
+    body = windows_as_reduce(op)
+    return rows.lower(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(op.operands), target)
+
+
+def _convolution_as_rows(op: Op, target: Target) -> Lowered:
+    body = convolution_as_sum(op)
+    return rows.lower(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(op.operands), target)
+
+
+_ANY: Final[tuple[Strategy, ...]] = (_items, kernels.lower)
+_WAYS: Final[dict[str, tuple[Strategy, ...]]] = {
+    "hilo.fusion": (_fusion,),
+    "stablehlo.concatenate": (_elements,),
+    "stablehlo.transpose": (_elements,),
+    "stablehlo.dynamic_update_slice": (_elements,),
+    "stablehlo.reduce": (kernels.lower,),
+    "stablehlo.scatter": (kernels.lower,),
+    "stablehlo.dot_general": (kernels.lower, _items, _dot_as_rows),
+    "stablehlo.dot": (kernels.lower, _items, _dot_as_rows),
+    "stablehlo.convolution": (_items, _convolution_as_rows),
+    "stablehlo.reduce_window": (_items, _windows_as_rows),
+}

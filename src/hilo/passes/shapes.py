@@ -1,0 +1,302 @@
+"""Shape refinement: every value of a function gets a type whose unknown sizes are expressions (`ir.dims.Size`).
+
+Imports ir, ops, rewrite, passes.shape_values, passes.shape_rules.
+
+Sizes come from the shapes of the arguments and from integers among them. Small integer tensors are followed through the
+arithmetic that programs do with sizes (passes/shape_values.py), so that ops that take shapes as operands become their
+plain forms (passes/shape_rules.py). What must hold of the sizes (equal sizes, `shape_assertion`s) becomes a guard,
+checked once per call. Where two sizes must be equal, one takes the other's place in the whole function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from hilo.errors import Error, Unsupported, VerifyError
+from hilo.ir import dims
+from hilo.ir.dims import Atom, Guard, Number, Size
+from hilo.ir.module import Function, parameter
+from hilo.ir.op import GET, PARAMETER, Attrs, Op
+from hilo.ir.registry import lookup
+from hilo.ir.types import Results, TensorType, Type, equations, result_types
+from hilo.passes.shape_rules import RULES
+from hilo.passes.shape_values import value_of
+from hilo.rewrite.regions import regions
+
+MOST_ELEMENTS = 16  # of an integer argument that may hold sizes
+_REGIONS_OF_VALUES = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
+
+
+def refine(f: Function) -> Function:
+    """`f` with symbolic sizes in all types, and an op that holds what must be true of them.
+
+    Raises `Error` if sizes can never agree, `Unsupported` for a size that depends on computed values.
+    """
+    known: dict[Atom, Number] = {}
+    guards: dict[Any, Guard] = {}
+    while True:
+        r = Refiner(known)
+        out = r.function(f, _parameters(f, r))
+        for g in r.guards:
+            guards.setdefault((g.condition, g.message), g)
+        if not r.solve():
+            break
+    guards.update({(g.condition, g.message): g for g in r.guards})
+    checks = Op(lookup("hilo.guards"), (), Attrs(guards=tuple(guards.values())), Results(()), f.loc)
+    return out.replace(ops=[*out.params, checks, *out.ops[len(out.params) :]])
+
+
+def _parameters(f: Function, r: Refiner) -> list[Op]:
+    """Parameters whose unknown axes are symbols, and whose elements are, if they are few integers."""
+    out = []
+    for i, p in enumerate(f.params):
+        t = p.type
+        if isinstance(t, TensorType) and not t.is_static:
+            shape = [d if isinstance(d, int) else r.now(dims.axis_size(i, k, d.bound)) for k, d in enumerate(t.shape)]
+            for k, d in enumerate(t.shape):
+                if not isinstance(d, int) and d.bound is not None:
+                    n = dims.axis_size(i, k, d.bound)
+                    r.guard(dims.apply("le", dims.axis_size(i, k), d.bound),
+                            f"argument {i}: axis {k} must be at most {d.bound}, but is {{0}}", dims.axis_size(i, k))  # fmt: skip
+            t = TensorType(t.dtype, shape)
+        new = parameter(i, t, p.loc)
+        if isinstance(t, TensorType) and t.is_static and t.dtype.is_int and t.size <= MOST_ELEMENTS:
+            elements = [r.now(dims.element(i, k)) for k in range(t.size)]
+            r.values[new] = np.array(elements, object).reshape(t.shape)
+        out.append(new)
+    return out
+
+
+class Refiner:
+    """One walk over a function. `known`: what symbols stand for; grows by `solve` from the equations of the walk."""
+
+    def __init__(self, known: dict[Atom, Number]) -> None:
+        self.known = known
+        self.values: dict[Op, np.ndarray] = {}  # integers and sizes that small tensors hold
+        self.guards: list[Guard] = []
+        self.equations: list[tuple[Number, Number, str]] = []
+        self.op: Op | None = None
+
+    def now(self, n: Number) -> Number:
+        """`n` with what is known of its symbols."""
+        return dims.evaluate(n, lambda a: self.known[a] if a in self.known else _itself(a)) if self.known else n
+
+    def guard(self, condition: Number, message: str, *values: Number) -> None:
+        if isinstance(condition, int) and condition:
+            return
+        self.guards.append(Guard(condition, message, values))
+
+    def equal(self, a: Number, b: Number) -> None:
+        """Two sizes must be equal, or the program has no meaning."""
+        if a is b or (isinstance(a, int) and isinstance(b, int) and a == b):
+            return
+        where = f"{self.op.kind.full_name}{_at(self.op)}" if self.op is not None else "the results"
+        if (isinstance(a, int) and isinstance(b, int)) or isinstance(a - b, int):
+            raise VerifyError(f"sizes {a} and {b} can never be equal", loc=self.op.loc if self.op else None,
+                              op=self.op.kind.full_name if self.op else None)  # fmt: skip
+        self.equations.append((a, b, where))
+
+    def solve(self) -> bool:
+        """Take symbols out by the equations of this walk; whether there were any."""
+        found = False
+        for a, b, where in self.equations:
+            a, b = self.now(a), self.now(b)
+            if a is b or a == b:
+                continue
+            self.guard(dims.apply("eq", a, b), f"sizes do not agree: {where} needs {a} = {b}, but they are {{0}} and {{1}}",
+                       a, b)  # fmt: skip
+            pick = _solved(a, b)
+            if pick is None:
+                continue
+            symbol, value = pick
+            for s, v in self.known.items():
+                self.known[s] = dims.evaluate(v, lambda x: value if x is symbol else _itself(x))
+            self.known[symbol] = value
+            found = True
+        return found
+
+    def size_is(self, n: Number) -> Number:
+        """`n`, which must not be negative, as a size."""
+        if isinstance(n, int) and n < 0:
+            raise VerifyError(f"a size of {n}")
+        if isinstance(n, Size) and n.lo < 0:
+            where = f"{self.op.kind.full_name}{_at(self.op)}" if self.op is not None else ""
+            self.guard(dims.apply("le", 0, n), f"{where} has a negative size: {n} is {{0}}", n)
+        return n
+
+    def integers(self, o: Op, what: str) -> list[Number]:
+        """The elements of a small integer tensor that are sizes, in order."""
+        found = self.values.get(o)
+        if found is None or any(x is None for x in found.flat):
+            raise Unsupported(
+                f"{what} depends on computed values; only sizes that follow from shapes and integer arguments are compiled"
+            )
+        return list(found.flat)
+
+    # ---- the walk
+    def function(self, f: Function, params: Sequence[Op]) -> Function:
+        """`f` on other parameters, with refined types."""
+        new: dict[Op, Op] = dict(zip(f.params, params, strict=True))
+        ops: list[Op] = list(params)
+        for o in f.ops:
+            if o.kind is PARAMETER:
+                continue
+            self.op = o
+            try:
+                made = self.one(o, [new[x] for x in o.operands])
+            except Error as e:
+                raise e.at(o.loc, o.kind.full_name) from None
+            if made is None:
+                continue
+            new[o] = made
+            ops.append(made)
+            found = value_of(made, self.values) if made not in self.values else None
+            if found is not None:
+                self.values[made] = found
+        self.op = None
+        results = [new[x] for x in f.results]
+        for r, declared in zip(results, f.result_types, strict=True):
+            self.agree(r.type, declared)
+        return f.replace(params=params, ops=ops, results=results)
+
+    def agree(self, a: Type, b: Type) -> None:
+        """Static sizes of a declared type must come out."""
+        if isinstance(a, TensorType) and isinstance(b, TensorType) and a.rank == b.rank:
+            for m, n in zip(a.shape, b.shape, strict=True):
+                if isinstance(n, int) or n.is_known:
+                    self.equal(m, n)
+
+    def one(self, o: Op, operands: list[Op]) -> Op | None:
+        """`o` on refined operands; None for an op that only asserts something."""
+        name = o.kind.full_name
+        if o.kind is GET:
+            t = result_types(operands[0].type)[o.attrs["index"]]
+            return Op(GET, tuple(operands), o.attrs, t, o.loc)
+        if name == "stablehlo.custom_call" and o.attrs["call_target_name"] == "shape_assertion":
+            self.assertion(o, operands)
+            return None
+        static = all(isinstance(t, TensorType) and t.is_static for x in operands for t in result_types(x.type))
+        static = static and all(not isinstance(t, TensorType) or t.is_static for t in result_types(o.type))
+        if static:
+            made = o.with_operands(operands)
+        elif name in RULES:
+            made = RULES[name](self, o, operands)
+        elif name in _REGIONS_OF_VALUES:
+            made = self.structured(o, operands)
+        else:
+            made = self.plain(o, operands)
+        for t in result_types(made.type):
+            if isinstance(t, TensorType) and any(not isinstance(d, int) and not d.is_known for d in t.shape):
+                raise Unsupported(f"the size of {t} does not follow from the sizes of the operands")
+        return made
+
+    def plain(self, o: Op, operands: list[Op]) -> Op:
+        """An op whose own rule infers its type from sizes like from numbers; what the rule finds equal must be so."""
+        with equations() as found:
+            t = o.kind.infer(*[x.type for x in operands], **o.attrs.own())
+        for a, b in found:
+            self.known_equal(a, b)
+        for a, b in zip(result_types(t), result_types(o.type), strict=True):
+            self.agree(a, b)
+        return Op(o.kind, tuple(operands), o.attrs, t, o.loc)
+
+    def known_equal(self, a: Any, b: Any) -> None:
+        if all(isinstance(x, int) or x.is_known for x in (a, b)):
+            self.equal(a, b)
+
+    def structured(self, o: Op, operands: list[Op]) -> Op:
+        """`while`, `if`, `case`: regions on refined parameters; sizes do not change in a loop or differ by branch."""
+        first = 1 if o.kind.name != "while" else 0
+        carried = len(o.attrs["body"].results) if not first else 0
+
+        def region(f: Function) -> Function:
+            given = operands[first:]
+            params = [parameter(i, x.type, p.loc) for i, (p, x) in enumerate(zip(f.params, given, strict=True))]
+            for i, (p, x) in enumerate(zip(params, given, strict=True)):
+                if x in self.values and (first or i >= carried):
+                    self.values[p] = self.values[x]
+            outer, out = self.op, self.function(f, params)
+            self.op = outer
+            return out
+
+        attrs: dict[str, Any] = {}
+        for k, v in o.attrs.items():
+            if isinstance(v, Function):
+                attrs[k] = region(v)
+            elif isinstance(v, tuple) and v and isinstance(v[0], Function):
+                attrs[k] = tuple(map(region, v))
+        bodies = [attrs["body"]] if "body" in attrs else [g for v in attrs.values() for g in (v if isinstance(v, tuple) else (v,))]
+        wanted = [x.type for x in operands[: len(bodies[0].results)]] if not first else bodies[0].result_types
+        for g in bodies:
+            for a, b in zip(g.result_types, wanted, strict=True):
+                self.agree(a, b)
+        types = tuple(wanted)
+        t = Results(types) if isinstance(o.type, Results) else types[0]
+        return Op(o.kind, tuple(operands), Attrs(o.attrs, **attrs), t, o.loc)
+
+    def assertion(self, o: Op, operands: list[Op]) -> None:
+        (holds,) = self.integers(operands[0], "the condition of a shape assertion")
+        message = str(o.attrs.get("error_message", "a shape assertion failed"))
+        self.guard(holds, message, *(self.integers(x, "a value in a shape assertion's message")[0] for x in operands[1:]))
+
+
+def _itself(a: Atom) -> Number:
+    return Size.of({(a,): 1})
+
+
+def _at(o: Op) -> str:
+    return f" at {o.loc}" if o.loc is not None and str(o.loc) else ""
+
+
+def _solved(a: Number, b: Number) -> tuple[Atom, Number] | None:
+    """A symbol and what it must be for a = b, if the equation is linear in one. Elements of arguments go first."""
+    d = a - b
+    picks: list[tuple[Atom, Number]] = []
+    for m, c in d.terms.items():
+        if len(m) == 1 and m[0].source is not None and abs(c) == 1:
+            rest = (d - _itself(m[0]) * c) * -c
+            if m[0] not in dims.symbols(rest):
+                picks.append((m[0], rest))
+    picks.sort(key=lambda p: (p[0].source[0] != "value", isinstance(p[1], Size), [-x for x in p[0].source[1:]]))  # type: ignore[index]
+    return picks[0] if picks else None
+
+
+def example_sizes(f: Function, size: int) -> list[tuple[TensorType, np.ndarray | None]]:
+    """For each argument of `f` its type where every free size is `size`, and its value, if it holds sizes.
+
+    `f` is a function before `refine`, without calls. Sizes that follow from others do; guards may still refuse them.
+    """
+    known: dict[Atom, Number] = {}
+    while True:
+        r = Refiner(known)
+        params = _parameters(f, r)
+        out = r.function(f, params)
+        if not r.solve():
+            break
+    used: dict[Atom, None] = {}
+    for o in out.ops:
+        for t in result_types(o.type):
+            for d in t.shape if isinstance(t, TensorType) else ():
+                used.update(dims.symbols(d))
+    for g in r.guards:
+        used.update(dims.symbols(g.condition))
+    found: list[tuple[TensorType, np.ndarray | None]] = []
+    for i, p in enumerate(params):
+        t = p.tensor
+        shape = [dims.evaluate(d, lambda a: min(size, a.hi)) for d in t.shape]
+        value = None
+        if p in r.values and any(_names(dims.element(i, k)) in known or _names(dims.element(i, k)) in used
+                                 for k in range(t.size)):  # fmt: skip
+            numbers = [dims.evaluate(n, lambda a: size) for n in r.values[p].flat]
+            value = np.array(numbers).astype(t.dtype.np).reshape(shape)
+        found.append((t.with_shape(shape), value))
+    return found
+
+
+def _names(n: Number) -> Atom:
+    a = dims.symbol_of(n)
+    assert a is not None
+    return a
