@@ -301,6 +301,16 @@ func.func @main(%x: tensor<2x1xf32>) -> tensor<3x2x4xf32> {
     assert same(hilo.interpret(parse(text), x)[0], hilo.interpret(m, x)[0])
 
 
+@pytest.mark.parametrize("name", ["erfc", "erf_inv", "lgamma", "digamma", "atan"])
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_special_functions_are_written_as_arithmetic(name: str, dtype: str) -> None:
+    t = f"tensor<8x{dtype}>"
+    m = stablehlo(f"func.func @main(%x: {t}) -> {t} {{ %y = chlo.{name} %x : {t} -> {t}\n return %y : {t} }}")
+    x = np.array([0.25, -0.75, 1.5, -0.0, np.inf, np.nan, 5.25, 0.99], dtype=f"float{dtype[1:]}")
+    want, got = hilo.interpret(m, x)[0], hilo.interpret(parse(print_module(m)), x)[0]
+    np.testing.assert_allclose(got, want, rtol=4 * np.finfo(x.dtype).eps)
+
+
 def test_splats_are_broadcast_scalars() -> None:
     m = stablehlo("""
 func.func @main() -> tensor<1000x1000xf32> {

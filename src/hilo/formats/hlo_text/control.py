@@ -44,7 +44,7 @@ def _tuple(b: Body, i: Instruction) -> Value:
     shape = i.shape or tuple_of([b.values[x].shape for x in i.operands])
     if not shape.is_tuple:
         raise i.error("the result must be a tuple")
-    return _value(shape, b.leaves(i))
+    return _value(shape, b.leaves(i, tuples=True))
 
 
 def part(i: Instruction, value: Value, index: int) -> Value:
@@ -58,13 +58,13 @@ def part(i: Instruction, value: Value, index: int) -> Value:
 
 
 def _get_tuple_element(b: Body, i: Instruction) -> Value:
-    b.leaves(i, 1)
+    b.leaves(i, 1, tuples=True)
     found = part(i, b.operand(i), i["index"])
     return _value(i.shape or found.shape, found.leaves)
 
 
 def _barrier(b: Body, i: Instruction) -> Op:
-    return b.op(i, "stablehlo.optimization_barrier", b.leaves(i))
+    return b.op(i, "stablehlo.optimization_barrier", b.leaves(i, tuples=True))
 
 
 # -- calls --------------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def _barrier(b: Body, i: Instruction) -> Op:
 def _call(b: Body, i: Instruction, c: Computation | None = None, **more: Any) -> Op:
     """A call of a computation, or (attribute `is_composite`) an op that it defines."""
     name, f = b.module.call(c or i["to_apply"])
-    operands = b.leaves(i)
+    operands = b.leaves(i, tuples=True)
     if tuple(o.type for o in operands) != f.param_types:
         raise i.error(f"{name} takes {f.param_types}, but is called with {tuple(o.type for o in operands)}")
     result = one_or_results(f.result_types)
@@ -171,7 +171,7 @@ def _order(s: Shape) -> tuple[int, ...]:
 
 def _while(b: Body, i: Instruction) -> Op:
     cond, body = b.region(i, i["condition"]), b.region(i, i["body"])
-    operands = b.leaves(i, 1)
+    operands = b.leaves(i, 1, tuples=True)
     return b.op(i, "stablehlo.while", operands, cond=cond, body=body)
 
 
@@ -221,7 +221,7 @@ def _infeed(b: Body, i: Instruction) -> Op:
 
 
 def _outfeed(b: Body, i: Instruction) -> Op:
-    return b.op(i, "stablehlo.outfeed", b.leaves(i, 2), outfeed_config=i.get("outfeed_config", ""))
+    return b.op(i, "stablehlo.outfeed", b.leaves(i, 2, tuples=True), outfeed_config=i.get("outfeed_config", ""))
 
 
 def _channel(i: Instruction, direction: str) -> dict[str, Any]:
@@ -232,7 +232,7 @@ def _channel(i: Instruction, direction: str) -> dict[str, Any]:
 
 def _send(b: Body, i: Instruction) -> Value:
     """`(data, context, token)`; sending is one op here, and send-done takes its token."""
-    leaves = b.leaves(i, 2)
+    leaves = b.leaves(i, 2, tuples=True)
     token = b.helper(i, "stablehlo.send", leaves, result=TOKEN, **_channel(i, "send"))
     return _value(i.declared, [*leaves[:-1], b.context(i, u32), token])
 
@@ -246,11 +246,11 @@ def _recv(b: Body, i: Instruction) -> Value:
 
 
 def _send_done(b: Body, i: Instruction) -> Value:
-    return _value(i.declared, b.leaves(i, 1)[-1:])
+    return _value(i.declared, b.leaves(i, 1, tuples=True)[-1:])
 
 
 def _recv_done(b: Body, i: Instruction) -> Value:
-    leaves = b.leaves(i, 1)
+    leaves = b.leaves(i, 1, tuples=True)
     return _value(i.declared, [*leaves[:-2], *leaves[-1:]])
 
 
@@ -259,7 +259,7 @@ def _recv_done(b: Body, i: Instruction) -> Value:
 
 def copy_start(b: Body, i: Instruction) -> Value:
     """`(copy, operand, context)`"""
-    leaves = b.leaves(i, 1)
+    leaves = b.leaves(i, 1, tuples=True)
     return _filled(b, i, [*leaves, *leaves])
 
 
@@ -311,7 +311,7 @@ def _start(b: Body, i: Instruction) -> Value:
         inner.opcode = "call"
         inner.attrs = {**i.attrs, "to_apply": i["calls"]}
     made = b.lower(inner)
-    operands = b.leaves(i)
+    operands = b.leaves(i, tuples=True)
     if len(operands) != leaf_count(shape.parts[0].type):
         raise i.error(f"{len(operands)} operands, but {shape.parts[0].type!r} is declared")
     return _filled(b, i, [*operands, *made.leaves])

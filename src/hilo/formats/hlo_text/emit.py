@@ -233,6 +233,7 @@ class BodyEmitter:
     def emit(self, op: Op) -> Instruction:
         """The instruction that gives the value of `op`, whose operands have theirs."""
         from hilo.formats.hlo_text.operations import EMIT
+        from hilo.formats.hlo_text.scalars import by_elements
 
         if op.kind is GET:
             source = op.operands[0]
@@ -248,7 +249,7 @@ class BodyEmitter:
         elif op.kind.expand is not None:
             made = self._expanded(op)
         else:
-            raise unsupported(op)
+            made = by_elements(self, op)
         self.loc = outer
         return made
 

@@ -112,7 +112,7 @@ def _along(name: str, attribute: str, count: int | None = None) -> Lower:
 
 def _copy(b: Body, i: Instruction) -> Value:
     """The operand itself: the layouts of HLO do not exist here."""
-    leaves = b.leaves(i, 1)
+    leaves = b.leaves(i, 1, tuples=True)
     return Value(i.shape or b.operand(i).shape, tuple(leaves))
 
 

@@ -226,10 +226,13 @@ class Body:
             raise i.error(f"{len(i.operands)} operands, but there must be more")
         return self.values[i.operands[index]]
 
-    def leaves(self, i: Instruction, count: int | None = None) -> list[Op]:
-        """The operands, tuples flattened; `count` is how many operands there must be."""
+    def leaves(self, i: Instruction, count: int | None = None, *, tuples: bool = False) -> list[Op]:
+        """The operands; `count` is how many there must be. Tuples are flattened, where the operation takes `tuples`."""
         if count is not None and len(i.operands) != count:
             raise i.error(f"{len(i.operands)} operands, but there must be {count}")
+        for k, x in enumerate(i.operands):
+            if not tuples and self.values[x].shape.is_tuple:
+                raise i.error(f"operand {k} is a tuple", VerifyError)
         return [o for x in i.operands for o in self.values[x].leaves]
 
     # -- computations ---------------------------------------------------------------------------
