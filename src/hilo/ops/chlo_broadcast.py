@@ -17,7 +17,7 @@ from hilo.ir.dtypes import f32, i1, i32
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import op
 from hilo.ir.types import Dim, TensorType, Type
-from hilo.ops import chlo, compare, elementwise_arith, elementwise_bits, elementwise_math
+from hilo.ops import chlo, chlo_series, compare, elementwise_arith, elementwise_bits, elementwise_math
 from hilo.ops.checks import ascending, in_range, same_dim, tensors, unique
 from hilo.ops.complex import complex_
 from hilo.ops.numeric import Arr
@@ -142,6 +142,7 @@ broadcast_minimum = _define(elementwise_arith.minimum)
 broadcast_multiply = _define(elementwise_arith.multiply)
 broadcast_next_after = _define(chlo.next_after)
 broadcast_or = _define(elementwise_bits.or_)
+broadcast_polygamma = _define(chlo_series.polygamma)
 broadcast_power = _define(elementwise_arith.power)
 broadcast_remainder = _define(elementwise_arith.remainder)
 broadcast_shift_left = _define(elementwise_bits.shift_left)
@@ -149,6 +150,7 @@ broadcast_shift_right_arithmetic = _define(elementwise_bits.shift_right_arithmet
 broadcast_shift_right_logical = _define(elementwise_bits.shift_right_logical)
 broadcast_subtract = _define(elementwise_arith.subtract)
 broadcast_xor = _define(elementwise_bits.xor)
+broadcast_zeta = _define(chlo_series.zeta)
 
 
 @op("broadcast_select", dialect="chlo")

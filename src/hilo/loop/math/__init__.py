@@ -5,7 +5,7 @@ cos), are within 2 units in the last place in f32 and f64 (lgamma and digamma: s
 zeros, infinities, NaN and subnormal numbers. Narrower floats are computed in f32 and rounded once, complex numbers in
 f64.
 
-exps.py, logs.py, trig.py, roots.py, powers.py, error.py, inverse.py and gamma.py hold the real functions, on nodes;
+exps.py, logs.py, trig.py, roots.py, powers.py, error.py, inverse.py, gamma.py and series.py hold the real functions, on nodes;
 complexes.py the complex ones; tables.py (made by tools/fit_math.py) the polynomials. Imports loop and ir.dtypes.
 """
 
@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
-from hilo.loop.math import complexes, error, exps, gamma, inverse, logs, powers, roots, trig
+from hilo.loop.math import complexes, error, exps, gamma, inverse, logs, powers, roots, series, trig
 from hilo.loop.nodes import Node
 
 ElemFn = Callable[..., Elem]
@@ -71,3 +71,6 @@ acosh = _function(inverse.acosh, complexes.acosh)
 atanh = _function(inverse.atanh, complexes.atanh)
 lgamma = _function(gamma.lgamma)
 digamma = _function(gamma.digamma)
+polygamma = _function(series.polygamma)
+zeta = _function(series.zeta)
+bessel_i1e = _function(series.bessel_i1e)
