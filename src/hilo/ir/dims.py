@@ -175,6 +175,11 @@ class Size(Dim):
             return typical(self) != 0
         raise Undecided(f"the program must know whether the size {self!r} is zero when it is compiled")
 
+    def __index__(self) -> int:
+        raise Undecided(f"the program must know the size {self!r} when it is compiled")
+
+    __int__ = __index__
+
     def __float__(self) -> float:
         """An estimate, for costs."""
         return float(typical(self))
@@ -255,6 +260,16 @@ def axis_size(argument: int, axis: int, bound: int | None = None) -> Size:
 def element(argument: int, position: int) -> Size:
     """The symbol for an element (by its row-major position) of an integer argument."""
     return _atom(f"v{argument}_{position}", source=("value", argument, position))
+
+
+def computed(number: int, position: int) -> Size:
+    """The symbol for an integer that the program computes: no size, but what cancels it may be one."""
+    return _atom(f"u{number}_{position}", source=("computed", number, position))
+
+
+def is_computed(n: Number) -> bool:
+    """Whether `n` depends on integers that the program computes."""
+    return any(s.source is not None and s.source[0] == "computed" for s in symbols(n))
 
 
 def symbols(n: Number) -> dict[Atom, None]:

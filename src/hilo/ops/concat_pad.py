@@ -154,7 +154,7 @@ class pad:
         tests: list[tuple[Index, int, int]] = []
         for ix, l, i, n in zip(index, edge_padding_low, interior_padding, x.type.shape, strict=True):
             place = ix - l
-            if i:
+            if i != 0:
                 tests.append((place % (i + 1), 0, 1))
             at.append(place // (i + 1))
             tests.append((at[-1], 0, n))

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from hilo.errors import VerifyError, require
+from hilo.ir.dims import larger
 from hilo.ir.dtypes import f32, i1, i32, i64
 from hilo.ir.interpret import evaluate as evaluate_op
 from hilo.ir.module import topological
@@ -210,7 +211,7 @@ class dynamic_pad:
             quotient = b.binary("udiv", there, step)
             for test in (b.cmp("sge", place, 0), b.cmp("eq", b.mul(quotient, step), there), b.cmp("slt", quotient, n)):
                 inside = b.and_(inside, test)
-            at.append(from_node(b, b.smin(quotient, max(n - 1, 0)), 0, max(n, 1)))
+            at.append(from_node(b, b.smin(quotient, larger(n - 1, 0)), 0, larger(n, 1)))
         return choose(b, inside, lambda: x(at), lambda: value(()))
 
     @staticmethod
@@ -260,7 +261,7 @@ class real_dynamic_slice:
         for d, (ix, n) in enumerate(zip(index, x.type.shape, strict=True)):
             offset = b.smax(b.smin(b.mul(node(b, ix), _number(b, strides, d)), FAR), -FAR)
             place = b.add(offset, _number(b, start, d))
-            at.append(from_node(b, b.smax(b.smin(place, max(n - 1, 0)), 0), 0, max(n, 1)))
+            at.append(from_node(b, b.smax(b.smin(place, larger(n - 1, 0)), 0), 0, larger(n, 1)))
         return x(at)
 
     @staticmethod

@@ -120,6 +120,10 @@ def _dynamic_iota(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
 @rule("dynamic_pad")
 def _dynamic_pad(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     low, high, inner = (tuple(r.integers(x, "the padding")) for x in operands[2:])
+    if any(dims.is_computed(n) for n in (*low, *high, *inner)):
+        shape = [n + l + dims.larger(n - 1, 0) * i + h
+                 for n, l, h, i in zip(operands[0].shape, low, high, inner, strict=True)]  # fmt: skip
+        return same_kind(o, operands, declared(r, o, shape))
     return _padded(r, o, operands[:2], low, high, inner)
 
 
@@ -143,6 +147,9 @@ def _padded(r: Refiner, o: Op, operands: Sequence[Op], low: Sequence[Number], hi
 @rule("real_dynamic_slice")
 def _real_dynamic_slice(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     starts, limits, strides = (tuple(r.integers(x, "a slice")) for x in operands[1:])
+    if any(dims.is_computed(n) for n in (*starts, *limits, *strides)):  # only the size must be known before
+        shape = [dims.floordiv(e - s + k - 1, k) for s, e, k in zip(starts, limits, strides, strict=True)]
+        return same_kind(o, operands, declared(r, o, shape))
     return _sliced(r, o, operands[0], starts, limits, strides)
 
 

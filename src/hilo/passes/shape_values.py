@@ -23,7 +23,7 @@ Values = Mapping[Op, np.ndarray]
 def value_of(o: Op, values: Values) -> np.ndarray | None:
     """The elements of `o`, if it is a small integer tensor made from known ones; else None."""
     t = o.type
-    if not isinstance(t, TensorType) or not t.is_static or t.size > MOST or not t.dtype.is_int:
+    if not isinstance(t, TensorType) or not t.is_static or t.size > MOST or t.dtype.kind not in "iub":
         return None
     name = o.kind.full_name
     if name == "stablehlo.constant":

@@ -26,6 +26,7 @@ from hilo.passes.shape_rules import RULES
 from hilo.passes.shape_values import value_of
 from hilo.rewrite.regions import regions
 
+COMPUTED = "computed values; only sizes that follow from shapes and integer arguments are compiled"
 MOST_ELEMENTS = 16  # of an integer argument that may hold sizes
 _REGIONS_OF_VALUES = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 
@@ -79,13 +80,14 @@ class Refiner:
         self.guards: list[Guard] = []
         self.equations: list[tuple[Number, Number, str]] = []
         self.op: Op | None = None
+        self.unknown = 0  # tensors with elements that are not known
 
     def now(self, n: Number) -> Number:
         """`n` with what is known of its symbols."""
         return dims.evaluate(n, lambda a: self.known[a] if a in self.known else _itself(a)) if self.known else n
 
     def guard(self, condition: Number, message: str, *values: Number) -> None:
-        if isinstance(condition, int) and condition:
+        if (isinstance(condition, int) and condition) or dims.is_computed(condition):
             return
         self.guards.append(Guard(condition, message, values))
 
@@ -104,7 +106,7 @@ class Refiner:
         found = False
         for a, b, where in self.equations:
             a, b = self.now(a), self.now(b)
-            if a is b or a == b:
+            if a is b or a == b or dims.is_computed(a - b):
                 continue
             self.guard(dims.apply("eq", a, b), f"sizes do not agree: {where} needs {a} = {b}, but they are {{0}} and {{1}}",
                        a, b)  # fmt: skip
@@ -130,10 +132,8 @@ class Refiner:
     def integers(self, o: Op, what: str) -> list[Number]:
         """The elements of a small integer tensor that are sizes, in order."""
         found = self.values.get(o)
-        if found is None or any(x is None for x in found.flat):
-            raise Unsupported(
-                f"{what} depends on computed values; only sizes that follow from shapes and integer arguments are compiled"
-            )
+        if found is None:
+            raise Unsupported(f"{what} depends on {COMPUTED}")
         return list(found.flat)
 
     # ---- the walk
@@ -141,6 +141,7 @@ class Refiner:
         """`f` on other parameters, with refined types."""
         new: dict[Op, Op] = dict(zip(f.params, params, strict=True))
         ops: list[Op] = list(params)
+        placed = dict.fromkeys(ops)
         for o in f.ops:
             if o.kind is PARAMETER:
                 continue
@@ -152,15 +153,31 @@ class Refiner:
             if made is None:
                 continue
             new[o] = made
-            ops.append(made)
-            found = value_of(made, self.values) if made not in self.values else None
-            if found is not None:
-                self.values[made] = found
+            for x in _fresh(made, placed):
+                ops.append(x)
+                placed[x] = None
+            if made not in self.values:
+                self.note_value(made)
         self.op = None
         results = [new[x] for x in f.results]
         for r, declared in zip(results, f.result_types, strict=True):
             self.agree(r.type, declared)
         return f.replace(params=params, ops=ops, results=results)
+
+    def note_value(self, o: Op) -> None:
+        """The elements of `o`, if it is a small integer tensor: followed where they are known, else by their name."""
+        found = value_of(o, self.values)
+        t = o.type
+        few = isinstance(t, TensorType) and t.is_static and t.dtype.kind in "iub" and 0 < t.size <= MOST_ELEMENTS
+        if found is None and few and o.kind is not PARAMETER:
+            found = np.full(t.shape, None, object)
+        if found is None:
+            return
+        for k, n in enumerate(found.flat):
+            if n is None:
+                found.flat[k] = dims.computed(self.unknown, k)
+        self.unknown += 1
+        self.values[o] = found
 
     def agree(self, a: Type, b: Type) -> None:
         """Static sizes of a declared type must come out."""
@@ -191,6 +208,8 @@ class Refiner:
         for t in result_types(made.type):
             if isinstance(t, TensorType) and any(not isinstance(d, int) and not d.is_known for d in t.shape):
                 raise Unsupported(f"the size of {t} does not follow from the sizes of the operands")
+            if isinstance(t, TensorType) and any(dims.is_computed(d) for d in t.shape):
+                raise Unsupported(f"a size depends on {COMPUTED}")
         return made
 
     def plain(self, o: Op, operands: list[Op]) -> Op:
@@ -239,8 +258,26 @@ class Refiner:
 
     def assertion(self, o: Op, operands: list[Op]) -> None:
         (holds,) = self.integers(operands[0], "the condition of a shape assertion")
+        if dims.is_computed(holds):
+            raise Unsupported(f"the condition of a shape assertion depends on {COMPUTED}")
         message = str(o.attrs.get("error_message", "a shape assertion failed"))
         self.guard(holds, message, *(self.integers(x, "a value in a shape assertion's message")[0] for x in operands[1:]))
+
+
+def _fresh(o: Op, placed: dict[Op, None]) -> list[Op]:
+    """`o` and the ops under it that are not `placed`, operands first; rules make a few of them."""
+    order: dict[Op, None] = {}
+    stack = [(o, False)]
+    while stack:
+        x, ready = stack.pop()
+        if x in placed or x in order:
+            continue
+        if ready:
+            order[x] = None
+        else:
+            stack.append((x, True))
+            stack.extend((y, False) for y in reversed(x.operands))
+    return list(order)
 
 
 def _itself(a: Atom) -> Number:
@@ -265,7 +302,8 @@ def _solved(a: Number, b: Number) -> tuple[Atom, Number] | None:
 
 
 def example_sizes(f: Function, size: int) -> list[tuple[TensorType, np.ndarray | None]]:
-    """For each argument of `f` its type where every free size is `size`, and its value, if it holds sizes.
+    """For each argument of `f` its type where every free size is `size`, and its value, if it holds sizes (or integers that
+    are checked: zeros).
 
     `f` is a function before `refine`, without calls. Sizes that follow from others do; guards may still refuse them.
     """
@@ -281,16 +319,14 @@ def example_sizes(f: Function, size: int) -> list[tuple[TensorType, np.ndarray |
         for t in result_types(o.type):
             for d in t.shape if isinstance(t, TensorType) else ():
                 used.update(dims.symbols(d))
-    for g in r.guards:
-        used.update(dims.symbols(g.condition))
+    checked = {a for g in r.guards for a in dims.symbols(g.condition)}
     found: list[tuple[TensorType, np.ndarray | None]] = []
     for i, p in enumerate(params):
         t = p.tensor
         shape = [dims.evaluate(d, lambda a: min(size, a.hi)) for d in t.shape]
         value = None
-        if p in r.values and any(_names(dims.element(i, k)) in known or _names(dims.element(i, k)) in used
-                                 for k in range(t.size)):  # fmt: skip
-            numbers = [dims.evaluate(n, lambda a: size) for n in r.values[p].flat]
+        if p in r.values and any(_names(dims.element(i, k)) in {*known, *used, *checked} for k in range(t.size)):
+            numbers = [dims.evaluate(n, lambda a: size if a in used else 0) for n in r.values[p].flat]
             value = np.array(numbers).astype(t.dtype.np).reshape(shape)
         found.append((t.with_shape(shape), value))
     return found
