@@ -1,0 +1,58 @@
+"""Against jaxlib, where it is installed: it reads what is written here, and what it writes is read here."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from bytecode_samples import PROGRAM
+
+from hilo.formats import bytecode, mlir_text
+
+ir: Any = pytest.importorskip("jaxlib.mlir.ir")
+stablehlo: Any = pytest.importorskip("jaxlib.mlir.dialects.stablehlo")
+mlir: Any = pytest.importorskip("jax._src.interpreters.mlir")
+
+VERSIONS = ("0.9.0", "0.10.0", "0.12.0", "0.14.0", "0.15.0", "1.0.0", "1.5.0", "1.9.0", "1.12.0", "1.15.0")
+
+
+@pytest.fixture
+def context() -> Iterator[Any]:
+    with mlir.make_ir_context() as c:
+        yield c
+
+
+@pytest.mark.usefixtures("context")
+@pytest.mark.parametrize("version", VERSIONS)
+def test_portable_artifacts(version: str) -> None:
+    m = mlir_text.parse(PROGRAM)
+    ours = bytecode.write(m, version)
+    theirs = stablehlo.serialize_portable_artifact_str(PROGRAM, version)
+    assert bytecode.parse(theirs)["main"] == m["main"]
+    texts = [str(ir.Module.parse(stablehlo.deserialize_portable_artifact_str(a))) for a in (ours, theirs)]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.usefixtures("context")
+@pytest.mark.parametrize("version", range(7))
+def test_plain_bytecode(version: int) -> None:
+    data = io.BytesIO()
+    ir.Module.parse(PROGRAM).operation.write_bytecode(data, desired_version=version)
+    assert bytecode.parse(data.getvalue())["main"] == mlir_text.parse(PROGRAM)["main"]
+
+
+def test_locations_and_other_dialects(context: Any) -> None:
+    text = """module {
+      sdy.mesh @mesh = <["x"=2]>
+      func.func @main(%x: tensor<2xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<2xf32> {
+        %0 = stablehlo.abs %x {a.b = unit} : tensor<2xf32> loc(callsite("f"("a.py":1:2) at "b.py":3:4))
+        return %0 : tensor<2xf32>
+      }
+    }"""
+    data = bytecode.write(mlir_text.parse(text), "1.15.0")
+    m = stablehlo.deserialize_portable_artifact(context, data)
+    assert 'sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>' in str(m)
+    located = m.operation.get_asm(enable_debug_info=True, pretty_debug_info=True)
+    assert 'callsite("f"("a.py":1:2) at "b.py":3:4)' in located
