@@ -84,7 +84,7 @@ BAD: list[tuple[str, Any, tuple[Any, ...], int]] = [
     ("C4", batch_norm_training, (X, F, X), 1),
     ("C3", batch_norm_grad, (X, F, F, F, TensorType(f32, (3, 3))), 1),
     ("C4", batch_norm_grad, (X, F, G, F, X), 1),
-    ("C5", batch_norm_grad, (X, G, F, F, X), 1),
+    ("C5", batch_norm_grad, (X, G, G, G, X), 1),
     ("I1", batch_norm_training, (TensorType(i32, (4, 3)), F, F), 1),
     ("I1", batch_norm_training, (X, F), 1),
 ]  # fmt: skip

@@ -257,7 +257,9 @@ def _misfit(infer: Callable[..., Type], operands: int, attrs: Mapping[str, Any],
         return f"the op takes {least if most == least else f'at least {least}'} operands, not {operands}"
     names = {p.name: p for p in taken.get(Parameter.KEYWORD_ONLY, [])}
     unknown = [k for k in attrs if k not in names]
-    if unknown and (Parameter.VAR_KEYWORD not in taken or any(p.name in unknown for p in positional)):
+    if Parameter.VAR_KEYWORD in taken:  # but not those of operands
+        unknown = [p.name for p in positional if p.name in attrs]
+    if unknown:
         near = get_close_matches(unknown[0], names, 1)
         return f"the op has no attribute '{unknown[0]}'" + (f"; is '{near[0]}' meant?" if near else "")
     missing = [k for k, p in names.items() if p.default is p.empty and k not in attrs]

@@ -147,7 +147,10 @@ class batch_norm_grad:
     @staticmethod
     def infer(*types: Type, epsilon: float, feature_index: int) -> Type:
         require(len(types) == 5, "I1", "takes 5 operands, not {n}", n=len(types))
-        x, scale, _, _, grad = _checked(types, feature_index, {1: "C5", 2: "C4", 3: "C4"})
+        vectors = tensors(types[1:4])
+        ok = all(t.rank == 1 and same_shape(t.shape, vectors[0].shape) for t in vectors)
+        require(ok, "C4", "scale, mean and variance must be vectors of one size, not {v}", v=vectors)
+        x, scale, _, _, grad = _checked(types, feature_index, {1: "C5"})
         require(same_shape(x.shape, grad.shape), "C3", "{x} and {g} have different shapes", x=x, g=grad)
         return Results([x, scale, scale])
 

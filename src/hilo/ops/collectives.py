@@ -13,10 +13,10 @@ import numpy as np
 from hilo.errors import Unsupported, require
 from hilo.ir.dtypes import DType, bf16, f32, i32
 from hilo.ir.module import Function
-from hilo.ir.op import Op
+from hilo.ir.op import Op, Opaque
 from hilo.ir.registry import op
 from hilo.ir.types import Dim, TensorType, Type, result_types
-from hilo.ops.checks import promotable, same_dim, takes, tensors, unique
+from hilo.ops.checks import accumulates, same_dim, tensors, unique
 from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.convert import convert
 from hilo.ops.decompose import full
@@ -31,17 +31,32 @@ CHANNEL: Final = {"channel_handle": None, "use_global_device_ids": False}
 
 def _alone(groups: Groups) -> bool:
     """Whether process 0 is in a group (no groups at all: one group of everybody)."""
+    if isinstance(groups, Opaque):
+        raise Unsupported(f"groups along the axes of a mesh, {groups}, cannot run")
     if any(len([p for p in g if p >= 0]) > 1 for g in groups):
         raise Unsupported(f"groups {tuple(map(tuple, groups))} need several processes, but the program runs as one")
     return not groups or any(0 in g for g in groups)
 
 
-def _check_groups(groups: Groups, rules: tuple[str, str], *, padded: bool = False, dense: bool = True) -> None:
-    """Require process numbers that are unique and, if `dense`, are 0 up to their number."""
+def _check_groups(
+    groups: Groups, rules: tuple[str, str], label: str, *, padded: bool = False, dense: bool = True
+) -> None:
+    """Require process numbers that are unique and, if `dense`, are 0 up to their number; axes of a mesh are text."""
+    if isinstance(groups, Opaque):
+        return  # axes of a mesh
+    check_rows(groups, "replica_groups", label)
     numbers = [p for g in groups for p in g if not (padded and p == -1)]
     require(unique(numbers), rules[0], "replica_groups {g} name a process twice", g=groups)
     ok = all(p >= 0 and (p < len(numbers) or not dense) for p in numbers)
     require(ok, rules[1], "replica_groups {g} must be the numbers 0 to {n}", g=groups, n=len(numbers) - 1)
+
+
+def check_rows(rows: Any, what: str, label: str) -> None:
+    """Require a matrix of integers, which is a tuple of tuples."""
+    ok = isinstance(rows, tuple) and all(
+        isinstance(r, tuple) and len(r) == len(rows[0]) and all(isinstance(n, int) for n in r) for r in rows
+    )
+    require(ok, label, "{what} {r} must be a tensor of rank 2", what=what, r=rows)
 
 
 def _check_channel(channel: tuple[int, int] | None, use_global: bool, rule: str) -> None:
@@ -51,11 +66,8 @@ def _check_channel(channel: tuple[int, int] | None, use_global: bool, rule: str)
 
 def _combined(computation: Function, x: TensorType, rule: str) -> DType:
     """The element type that the computation of a reduction gives."""
-    require(len(computation.results) == 1, rule, "computation returns {n} values", n=len(computation.results))
-    e = tensors(computation.result_types)[0]
-    takes(computation, [e, e], rule, "computation")
-    ok = e.rank == 0 and promotable(x.dtype, e.dtype)
-    require(ok, rule, "computation returns {e}, to which elements of {x} cannot be promoted", e=e, x=x)
+    require(len(computation.results) == 1, rule, "computation returns {n} values, not one", n=len(computation.results))
+    (e,) = accumulates(computation, [x], (), rule, "computation")
     return e.dtype
 
 
@@ -86,7 +98,7 @@ class all_reduce:
               use_global_device_ids: bool, computation: Function) -> Type:  # fmt: skip
         xs = tensors(types)
         require(len(xs) > 0, "I1", "nothing to reduce")
-        _check_groups(replica_groups, ("C1", "C3"), padded=True)
+        _check_groups(replica_groups, ("C1", "C3"), "I2", padded=True)
         _check_channel(channel_handle, use_global_device_ids, "C4")
         return one_or_results([x.with_dtype(_combined(computation, x, "C5")) for x in xs])
 
@@ -141,7 +153,7 @@ class all_gather(_Exchange):
         for x in xs:
             ok = 0 <= all_gather_dim < x.rank
             require(ok, "C1", "all_gather_dim {d} is not an axis of {x}", d=all_gather_dim, x=x)
-        _check_groups(replica_groups, ("C2", "C4"))
+        _check_groups(replica_groups, ("C2", "C4"), "I3")
         _check_channel(channel_handle, use_global_device_ids, "C5")
         require(len(xs) == len(outs), "C6", "{n} operands, but {m} results", n=len(xs), m=len(outs))
         for x, t in zip(xs, outs, strict=True):
@@ -175,8 +187,9 @@ class all_to_all(_Exchange):
         xs = tensors(types)
         require(len(xs) > 0, "I1", "nothing to send")
         require(split_count > 0, "C4", "split_count {n} must be positive", n=split_count)
-        _check_groups(replica_groups, ("C5", "C7"))
-        ok = all(len(g) == split_count for g in replica_groups)
+        _check_groups(replica_groups, ("C5", "C7"), "I5")
+        ok = isinstance(replica_groups, Opaque) or bool(replica_groups)
+        ok = ok and all(len(g) == split_count for g in replica_groups if not isinstance(g, str))
         require(ok, "C8", "replica_groups {g} must be groups of {n}", g=replica_groups, n=split_count)
         out = []
         for x in xs:
@@ -212,7 +225,7 @@ class reduce_scatter:
         x, t = tensors((x, type))
         require(0 <= scatter_dimension < x.rank, "C2", "scatter_dimension {d} is not an axis of {x}",
                 d=scatter_dimension, x=x)  # fmt: skip
-        _check_groups(replica_groups, ("C3", "C5"))
+        _check_groups(replica_groups, ("C3", "C5"), "I3")
         _check_channel(channel_handle, use_global_device_ids, "C6")
         d = _combined(computation, x, "C7")
         require(t.dtype is d, "C9", "the result {t} must have elements of {d}", t=t, d=d)
@@ -220,8 +233,13 @@ class reduce_scatter:
             k == scatter_dimension or same_dim(n, m) for k, (n, m) in enumerate(zip(x.shape, t.shape, strict=True))
         )
         require(ok, "C8", "{t} is not a part of {x} along axis {d}", t=t, x=x, d=scatter_dimension)
-        ok = _multiple(t.shape[scatter_dimension], x.shape[scatter_dimension])
-        require(ok, "C1", "axis {d} of {x} does not fall into parts {t}", d=scatter_dimension, x=x, t=t)
+        n = x.shape[scatter_dimension]
+        alone = channel_handle is None or channel_handle[0] <= 0 or use_global_device_ids  # groups are as written
+        parts = len(replica_groups[0]) if replica_groups and alone and not isinstance(replica_groups, Opaque) else 1
+        ok = isinstance(n, Dim) or n % max(parts, 1) == 0
+        require(ok, "C1", "axis {d} of {x} does not fall into {n} parts", d=scatter_dimension, x=x, n=parts)
+        ok = _multiple(t.shape[scatter_dimension], n)
+        require(ok, "C8", "axis {d} of {x} does not fall into parts {t}", d=scatter_dimension, x=x, t=t)
         return t
 
     @staticmethod
@@ -270,8 +288,9 @@ class collective_permute:
     ]
 
 
-def check_pairs(pairs: Groups, rules: tuple[str, str, str, str]) -> None:
+def check_pairs(pairs: Groups, rules: tuple[str, str, str, str], label: str = "I2") -> None:
     """Require pairs of process numbers, each number at most once a source and once a target."""
+    check_rows(pairs, "source_target_pairs", label)
     require(all(len(p) == 2 for p in pairs), rules[0], "source_target_pairs {p} must be pairs", p=pairs)
     for side, rule in ((0, rules[1]), (1, rules[2])):
         ok = unique([p[side] for p in pairs])
@@ -299,7 +318,7 @@ class collective_broadcast:
     def infer(*types: Type, replica_groups: Groups, channel_handle: tuple[int, int] | None,
               has_dynamic_root: bool) -> Type:  # fmt: skip
         xs = tensors(types)
-        _check_groups(replica_groups, ("C1", "C2"), dense=False)
+        _check_groups(replica_groups, ("C1", "C2"), "I2", dense=False)
         n = len(xs) - has_dynamic_root
         require(n >= 1, "C4" if has_dynamic_root else "C3", "too few operands: {n}", n=len(xs))
         if has_dynamic_root:
@@ -334,7 +353,7 @@ class cross_replica_sum(_Exchange):
 
     @staticmethod
     def infer(x: Type, *, replica_groups: Groups) -> Type:
-        _check_groups(replica_groups, ("C1", "C3"), padded=True)
+        _check_groups(replica_groups, ("C1", "C3"), "I2", padded=True)
         return tensors((x,))[0]
 
     examples = [((TensorType(f32, (2, 3)),), {"replica_groups": ((0,),)})]

@@ -35,6 +35,10 @@ class _Queue:
         _no_queue()
 
 
+def _is_order(layout: Any) -> bool:
+    return isinstance(layout, tuple) and all(isinstance(d, int) for d in layout)
+
+
 def _tokens(types: tuple[Type, ...], what: str, rule: str) -> None:
     ok = bool(types) and types[-1] is TOKEN and all(isinstance(t, TensorType) for t in types[:-1])
     require(ok, rule, "{what} must be tensors and then a token, not {t}", what=what, t=types)
@@ -53,6 +57,8 @@ class infeed(_Queue):
         require(len(outs) > 0, "C1", "there must be a result")
         require(all(isinstance(t, TensorType) for t in outs[:-1]), "C2", "results {t} must be tensors", t=outs)
         require(outs[-1] is TOKEN, "C3", "the last result must be a token, not {t}", t=outs[-1])
+        ok = not layout or (isinstance(layout, tuple) and len(layout) == len(outs) - 1 and all(map(_is_order, layout)))
+        require(ok, "", "layout {l} must have a list of integers for each of {n} tensors", l=layout, n=len(outs) - 1)
         return type
 
     examples = [((TOKEN,), {"type": Results([TensorType(f32, (2,)), TOKEN])})]
@@ -82,7 +88,7 @@ class send(_Queue):
     def infer(*types: Type, channel_handle: tuple[int, int], is_host_transfer: bool,
               source_target_pairs: Groups | None) -> Type:  # fmt: skip
         _tokens(types, "operands", "I1")
-        check_pairs(source_target_pairs or (), ("C1", "C2", "C3", "C4"))
+        check_pairs(source_target_pairs or (), ("C1", "C2", "C3", "C4"), "I6")
         want = TO_HOST if is_host_transfer else DEVICE
         ok = channel_handle[1] == want
         require(ok, "C5", "a channel of type {t}, but it must be {w}", t=channel_handle[1], w=want)
@@ -101,7 +107,7 @@ class recv(_Queue):
     def infer(token: Type, *, channel_handle: tuple[int, int], is_host_transfer: bool,
               source_target_pairs: Groups | None, type: Type) -> Type:  # noqa: A002  # fmt: skip
         require(token is TOKEN, "I1", "the operand must be a token, not {t}", t=token)
-        check_pairs(source_target_pairs or (), ("C1", "C2", "C3", "C4"))
+        check_pairs(source_target_pairs or (), ("C1", "C2", "C3", "C4"), "I5")
         want = FROM_HOST if is_host_transfer else DEVICE
         ok = channel_handle[1] == want
         require(ok, "C5", "a channel of type {t}, but it must be {w}", t=channel_handle[1], w=want)

@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 
 from hilo.errors import require
-from hilo.ir.dtypes import bf16, f32, f64, i1, i8, i32, i64, u32, u64
+from hilo.ir.dtypes import DType, bf16, f32, f64, i1, i8, i32, i64, u32, u64
 from hilo.ir.op import Array, Op
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, Type
-from hilo.ops.checks import in_range, result_is, same_dim, same_shape, tensor, unique
+from hilo.ops.checks import in_range, promotable, result_is, same_dim, same_shape, tensor, unique
 from hilo.ops.chlo import erf_inv
 from hilo.ops.constant import constant
 from hilo.ops.convert import convert
@@ -76,9 +76,11 @@ def _parsed(config: str, types: tuple[TensorType, ...]) -> tuple[list[str], str,
     return ins, right, sizes
 
 
-def _summed(x: Op, letters: str, kept: str) -> tuple[Op, str]:
-    """`x` summed over the axes that nobody else knows."""
+def _summed(x: Op, letters: str, kept: str, wide: DType) -> tuple[Op, str]:
+    """`x` summed, in the element type `wide`, over the axes that nobody else knows."""
     gone = [d for d, c in enumerate(letters) if c not in kept]
+    if gone and x.dtype is not wide:
+        x = convert(x, type=x.tensor.with_dtype(wide))
     return (total(x, gone), "".join(c for c in letters if c in kept)) if gone else (x, letters)
 
 
@@ -86,24 +88,25 @@ def _ordered(x: Op, letters: str, result: str) -> Op:
     return x if letters == result else transpose(x, permutation=tuple(letters.index(c) for c in result))
 
 
-def _einsum(lhs: Op, rhs: Op, *, einsum_config: str) -> Op:
+def _einsum(lhs: Op, rhs: Op, *, einsum_config: str, type: TensorType | None = None) -> Op:  # noqa: A002
     (a, b), r, sizes = _parsed(einsum_config, (lhs.tensor, rhs.tensor))
-    x, a = _summed(lhs, a, b + r)
-    y, b = _summed(rhs, b, a + r)
+    wide = lhs.dtype if type is None else type.dtype  # what sums are in
+    x, a = _summed(lhs, a, b + r, wide)
+    y, b = _summed(rhs, b, a + r, wide)
     both = [c for c in a if c in b]
     batch, summed = [c for c in both if c in r], [c for c in both if c not in r]
     letters = "".join([*batch, *(c for c in a if c not in both), *(c for c in b if c not in both)])
     product = dot_general(
         x, y, lhs_batching_dimensions=tuple(map(a.index, batch)), rhs_batching_dimensions=tuple(map(b.index, batch)),
         lhs_contracting_dimensions=tuple(map(a.index, summed)), rhs_contracting_dimensions=tuple(map(b.index, summed)),
-        type=lhs.tensor.with_shape(sizes[c] for c in letters),
+        type=TensorType(wide, [sizes[c] for c in letters]),
     )  # fmt: skip
     return _ordered(product, letters, r)
 
 
 def _unary_einsum(x: Op, *, einsum_config: str) -> Op:
     (a,), r, _ = _parsed(einsum_config, (x.tensor,))
-    y, a = _summed(x, a, r)
+    y, a = _summed(x, a, r, x.dtype)
     return _ordered(y, a, r)
 
 
@@ -120,9 +123,21 @@ class _Einsum:
         return einsum_config.replace(" ", "")
 
 
-@op("einsum")
+@op("einsum", typed=True)
 class einsum(_Einsum):
-    """Sums of products after `einsum_config`, e.g. "ab,bc->ac". Spec: dot_general (which it is made of)."""
+    """Sums of products after `einsum_config`, e.g. "ab,bc->ac". Spec: dot_general (which it is made of).
+
+    `type` may have wider elements than the operands; without it the result has theirs.
+    """
+
+    @staticmethod
+    def infer(*types: Type, einsum_config: str, type: Type | None = None) -> Type:  # noqa: A002
+        want = tensor(_Einsum.infer(*types, einsum_config=einsum_config))
+        if type is None:
+            return want
+        t = tensor(type)
+        require(promotable(want.dtype, t.dtype), "C6", "elements of {w} cannot be promoted to {t}", w=want, t=t)
+        return result_is(t, want.shape, None, "C5")
 
     evaluate = staticmethod(by_expansion(_einsum))
     expand = staticmethod(_einsum)

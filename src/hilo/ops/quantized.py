@@ -331,7 +331,8 @@ _MOVING = ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "co
            "optimization_barrier", "pad", "real_dynamic_slice", "reduce", "reduce_scatter", "reduce_window", "reverse",
            "scatter", "select_and_scatter", "slice", "sort", "torch_index_select")  # fmt: skip
 _ANY = ("stablehlo.case", "stablehlo.composite", "stablehlo.custom_call", "stablehlo.get_dimension_size",
-        "stablehlo.get_tuple_element", "stablehlo.if", "stablehlo.tuple", "stablehlo.while", "func.call",
+        "stablehlo.get_tuple_element", "stablehlo.if", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv",
+        "stablehlo.send", "stablehlo.tuple", "stablehlo.while", "func.call",
         "hilo.get", "hilo.parameter")  # fmt: skip
 _DOT: Final = {"all": "C14", "storage": "C17", "expressed": "C18", "tensor": "C19", "hybrid": "C20"}
 _CONVOLUTION: Final = {"all": "C28", "storage": "C31", "expressed": "C32", "tensor": "C33", "hybrid": "C34"}

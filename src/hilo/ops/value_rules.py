@@ -86,6 +86,11 @@ def _pad(op: Op) -> None:
     _pad_whole(op)
 
 
+def _rng(op: Op) -> None:
+    if (shape := _ints(op.operands[2])) is not None:
+        _declared(op, shape, "C3")
+
+
 _CHECKS: Final[dict[str, Callable[[Op], None]]] = {
     "stablehlo.dynamic_reshape": _reshape,
     "stablehlo.dynamic_broadcast_in_dim": _broadcast,
@@ -93,5 +98,6 @@ _CHECKS: Final[dict[str, Callable[[Op], None]]] = {
     "stablehlo.dynamic_pad": _pad,
     "stablehlo.dynamic_gather": _like_static(gather, 2, ("slice_sizes",), "C22"),
     "stablehlo.dynamic_conv": _convolution,
+    "stablehlo.rng": _rng,
     "stablehlo.real_dynamic_slice": _like_static(slice_, 1, ("start_indices", "limit_indices", "strides"), "C5"),
 }

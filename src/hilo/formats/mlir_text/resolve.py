@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from hilo.errors import Error, VerifyError
 from hilo.formats.mlir_text.types import print_function_type
 from hilo.ir.module import Function, Module
-from hilo.ir.op import Op
+from hilo.ir.op import Op, Opaque
 from hilo.ir.types import compatible, result_types
 
+_MESH = re.compile(r'\bmesh\s*=\s*@([\w$.-]+|"[^"]*")')
 _NAMED = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 
@@ -17,7 +19,7 @@ def check_calls(module: Module) -> None:
     """Raise an `Error` for a call of a function that is missing, has other types, or leads back to the caller."""
     calls: dict[str, list[tuple[str, Op]]] = {name: [] for name in module.functions}
     for name, f in module.functions.items():
-        for op, attr in _references(f):
+        for op, attr in _references(module, f):
             callee = op.attrs[attr]
             if callee not in module.functions:
                 rule = "C2" if attr == "decomposition" else ""
@@ -27,7 +29,7 @@ def check_calls(module: Module) -> None:
     _check_recursion(calls)
 
 
-def _references(f: Function) -> Iterator[tuple[Op, str]]:
+def _references(module: Module, f: Function) -> Iterator[tuple[Op, str]]:
     """The ops of a function and its regions that name another function, with the attribute that does."""
     stack = [f]
     while stack:
@@ -35,11 +37,21 @@ def _references(f: Function) -> Iterator[tuple[Op, str]]:
             attr = _NAMED.get(op.kind.full_name)
             if attr is not None:
                 yield op, attr
+            if isinstance(groups := op.attrs.get("replica_groups"), Opaque):
+                _check_mesh(module, op, groups)
             for value in op.attrs.values():
                 if isinstance(value, Function):
                     stack.append(value)
                 elif isinstance(value, tuple):
                     stack.extend(v for v in value if isinstance(v, Function))
+
+
+def _check_mesh(module: Module, op: Op, groups: str) -> None:
+    """Groups along the axes of a mesh name one of the module's symbols."""
+    m = _MESH.search(groups)
+    name = m[1].strip('"') if m else ""
+    if name not in module.functions and not any(k.split("@")[-1] == name for k in module.attrs if " @" in k):
+        raise VerifyError(f"mesh @{name} is not defined", loc=op.loc, op=op.kind.full_name)
 
 
 def _check_types(op: Op, f: Function) -> None:
