@@ -171,7 +171,7 @@ def test_no_cycles_between_groups() -> None:
         return s("multiply")(s("tanh")(a), d)
 
     g = checked(region([f((70, 70)), f((70, 70))], build))
-    assert "dot_general" in [k.name for k in kernels(g)]
+    assert [k.name for k in kernels(g)] == ["add", "fusion"]  # the product joins the fusion, what it reads does not
 
 
 def test_loops_are_fused_inside() -> None:

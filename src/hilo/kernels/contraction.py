@@ -41,13 +41,21 @@ class Epilogue:
 
     `out`: the type of what is stored, of the shape of the contraction's result. `operands`: types of further buffers,
     which stand after the contraction's own two in `bufs`. `build(b, at, acc, sources) -> Elem`: `acc` is the element
-    (or vector) of the contraction's result at the indices `at`, rounded to its type; `sources` read the further
-    operands at given indices (for the same lanes); what it gives has `out`'s element type.
+    (or vector) of the contraction's result at the indices `at` (of `out`), rounded to its type; `sources` read the
+    further operands at given indices (for the same lanes); what it gives has `out`'s element type. `out` may have
+    another shape of the same size, then the contraction's result is reshaped to it. With `numbers`, `operands` are all
+    buffers of the kernel, and those with these numbers the contraction's own.
     """
 
     out: TensorType
     operands: tuple[TensorType, ...]
     build: Callable[[Builder, Sequence[Index], Elem, Sequence[Source]], Elem]
+    numbers: tuple[int, int] | None = None
+
+    @property
+    def first(self) -> int:
+        """The number of the buffer that `operands` begins with."""
+        return 2 if self.numbers is None else 0
 
 
 def lower(op: Op, target: Target) -> Lowered:
@@ -58,7 +66,8 @@ def lower(op: Op, target: Target) -> Lowered:
 def lower_contraction(op: Op, target: Target, epilogue: Epilogue | None = None) -> Lowered:
     """The kernel of a contraction, with what follows it. `bufs`: lhs, rhs, the epilogue's operands, result, scratch.
 
-    Raises `Unsupported` for an op that is not a contraction.
+    An operand of `op` that is a constant may be read in a layout of its own (`Lowered.arranged`). Raises
+    `Unsupported` for an op that is not a contraction.
     """
     c = classify(op)
     if c.out.size == 0:
@@ -81,16 +90,16 @@ class _Lowering:
         if algorithm is not None and algorithm[5] == 1 and c.out.dtype.is_float:
             # several products come to about f32's precision: keep it
             self.rounding = [_ROUNDED.get(a) for a in algorithm[:2]]
-        self.numbers = (0, 1)
+        self.numbers = (epilogue and epilogue.numbers) or (0, 1)
         self.swapped = self.should_swap(c)
         if self.swapped:
             c = c.swapped()
-            self.numbers = (1, 0)
+            self.numbers = self.numbers[::-1]
             self.rounding.reverse()
         self.c = c
-        self.constant_b = constant[self.numbers[1]]
+        self.constant_b = constant[not self.swapped]
         self.arranged: dict[int, Panels] = {}
-        self.scratch_number = 3 + len(epilogue.operands if epilogue else ())
+        self.scratch_number = (epilogue.first + len(epilogue.operands) if epilogue else 2) + 1
         self.scratch = 0
         self.phases: list[Phase] = []
 

@@ -50,7 +50,7 @@ class Finish:
             self.where = "partial"
         elif same and straight:
             self.where = "result"
-        elif p.block_k >= p.sizes[3] and p.kind == "tile":
+        elif p.block_k >= p.sizes[3] and p.kind == "tile" and epilogue is None:
             self.where = "stack"
         else:
             self.where = "partial"
@@ -93,9 +93,9 @@ class Finish:
         return arith.load_elem(b, at, 0, self.r.acc, v.lanes, v.mask)
 
     def finish_rows(
-        self, b: Builder, bufs: Node, batch: Index, m0: Node, rows: int, n0: Node, n1: Node, c: Node
+        self, b: Builder, bufs: Node, batch: Index, m0: Node, m1: Node, n0: Node, n1: Node, c: Node
     ) -> None:
-        """Finish rows m0..m0 + rows, columns n0..n1 of sums that lie in rows of N at `c` (the batch's first)."""
+        """Finish rows m0..m1, columns n0..n1 of sums that lie in rows of N at `c` (the batch's first)."""
         n = self.elements[2]
 
         def row(i: Node) -> None:
@@ -108,7 +108,7 @@ class Finish:
 
             self.finish_row(b, bufs, batch, index.loop_var(i, 0, self.elements[1]), n0, n1, load)
 
-        b.for_(m0, b.add(m0, rows), 1, row)
+        b.for_(m0, m1, 1, row)
 
     def finish(
         self,
@@ -143,7 +143,8 @@ class Finish:
         _, m, n = self.elements
         result = pointer(b, bufs, self.scratch_number - 1)
         sources = [
-            Buffer(pointer(b, bufs, 2 + i), t) for i, t in enumerate(self.epilogue.operands if self.epilogue else ())
+            Buffer(pointer(b, bufs, self.epilogue.first + i), t)
+            for i, t in enumerate(self.epilogue.operands if self.epilogue else ())
         ]
         lanes = self.p.lanes if not self.r.acc.is_complex else max(1, self.p.lanes // 2)
 
@@ -160,11 +161,8 @@ class Finish:
             else:
                 x = Elem(self.out.dtype, x.re, x.im)
             if self.epilogue is not None:
-                at = (
-                    index.delinear(position, self.out.shape)
-                    if prod(self.out.shape) > 1
-                    else [index.ZERO] * self.out.rank
-                )
+                shape = self.stored.shape
+                at = index.delinear(position, shape) if prod(shape) > 1 else [index.ZERO] * len(shape)
                 readers = [lambda i, s=s: s.load(b, tuple(i), v.lanes, v.mask) for s in sources]
                 x = self.epilogue.build(b, at, x, readers)
             store(b, result, position, x, v)

@@ -124,7 +124,7 @@ class Nest(Finish):
 
         def over_k(kb: Node) -> None:
             kc = b.smin(b.sub(k1, kb), p.block_k)
-            first, last = b.cmp("eq", kb, k0), b.cmp("sge", b.add(kb, kc), k1)
+            first = b.cmp("eq", kb, k0)
             ak = b.gep(a, b.mul(kb, self.a.column * size))
             bk = b.gep(bp, b.mul(kb, b_row))
 
@@ -175,8 +175,8 @@ class Nest(Finish):
                             b.i64(ahead_step),
                         ],
                     )
-                    if self.needs_finish and p.blocks[0] == 1:
-                        b.if_(last, lambda: self.finish(b, bufs, batch, i, rows, j, live, ct, c_row))
+                    if self.where == "stack":
+                        self.finish(b, bufs, batch, i, rows, j, live, ct, c_row)
 
                 whole = m - m % p.rows
                 b.for_(m0, b.smin(m1, whole), p.rows, lambda i: tile(i, p.rows))
@@ -220,6 +220,9 @@ class Nest(Finish):
             over_k(b.i64(0))
         else:
             b.for_(k0, k1, p.block_k, over_k)
+        if self.needs_finish and self.where != "stack" and p.blocks[0] == 1:
+            begin, end = (n0, n1) if self.parts == 1 else (b.lshr(n0, 1), b.lshr(n1, 1))
+            self.finish_rows(b, bufs, batch, m0, m1, begin, end, c)
 
     def inner_unit(self, b: Builder, bufs: Node, u: Node) -> None:
         p, r, size = self.p, self.r, self.r.size
@@ -257,7 +260,7 @@ class Nest(Finish):
         if n % p.vectors:
             b.if_(b.cmp("eq", n1, n), lambda: all_rows(b.i64(whole), n % p.vectors))
         if self.needs_finish and p.blocks[0] == 1:
-            self.finish_rows(b, bufs, batch, b.i64(0), m, n0, n1, c)
+            self.finish_rows(b, bufs, batch, b.i64(0), b.i64(m), n0, n1, c)
 
     def stream_unit(self, b: Builder, bufs: Node, u: Node) -> None:
         p, r, size = self.p, self.r, self.r.size
@@ -282,4 +285,4 @@ class Nest(Finish):
             name, [a, b.i64(self.a.column * size), bp, b.i64(self.b_place.row * self.b_size), ct, b.sub(k1, k0), width]
         )
         if self.needs_finish and p.blocks[0] == 1:
-            self.finish_rows(b, bufs, batch, b.i64(0), 1, n0, n1, c)
+            self.finish_rows(b, bufs, batch, b.i64(0), b.i64(1), n0, n1, c)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
 from hilo.ir.op import Op
-from hilo.kernels import elementwise, rows, transpose
+from hilo.kernels import contraction, elementwise, rows, transpose
 from hilo.kernels.lowered import Lowered
-from hilo.ops.fusion import composes, wrap
+from hilo.loop.builder import Builder
+from hilo.loop.element import Elem
+from hilo.loop.index import Index
+from hilo.ops.fusion import Elements, composes, contracts, wrap
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -20,8 +24,27 @@ def lower(op: Op, target: Target) -> Lowered:
     n = len(op.operands)
     if op.attrs["kind"] == "rows":
         return rows.lower(body, range(n), n, target)
+    if op.attrs["kind"] == "contraction":
+        return lower_contraction(op, target)
     tiled = transpose.lower_fused(body, n, target)
     return tiled if tiled is not None else elementwise.lower(body, range(n), n, target)
+
+
+def lower_contraction(op: Op, target: Target) -> Lowered:
+    """The kernel of a contraction with what is computed from it, element by element."""
+    body = op.attrs["body"]
+    (hero,) = (o for o in body.ops if contracts(o))
+    (result,) = body.results
+    first, second = (body.params.index(x) for x in hero.operands)
+
+    def build(b: Builder, at: Sequence[Index], acc: Elem, sources: Sequence[contraction.Source]) -> Elem:
+        known = {p: (lambda i, read=read: read(i)) for p, read in zip(body.params, sources, strict=True)}
+        return Elements(b, {**known, hero: lambda _: acc})(result, tuple(at))
+
+    epilogue = contraction.Epilogue(result.tensor, body.param_types, build, (first, second))
+    alone = {x: sum(x in o.operands for o in body.ops) == 1 for x in hero.operands}
+    outside = [op.operands[i] if alone[x] else x for i, x in zip((first, second), hero.operands, strict=True)]
+    return contraction.lower_contraction(hero.with_operands(outside), target, epilogue)
 
 
 def lower_bare(op: Op, target: Target) -> Lowered:

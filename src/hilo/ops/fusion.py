@@ -28,13 +28,14 @@ Source = Callable[[Indices], Elem]
 class fusion:
     """Several ops computed by one kernel: the results of `body` on the operands.
 
-    `kind` says what kernel it is for: "loop" (all results have one shape and are computed element by element) or
-    "rows" (reductions, and what is computed from them row by row). Made by passes/fuse.py.
+    `kind` says what kernel it is for: "loop" (all results have one shape and are computed element by element), "rows"
+    (reductions, and what is computed from them row by row) or "contraction" (one `dot_general` or `dot` of parameters,
+    and one result that is computed from its elements, each from the one at the same place). Made by passes/fuse.py.
     """
 
     @staticmethod
     def infer(*types: Type, body: Function, kind: str) -> Type:
-        require(kind in ("loop", "rows"), "", "there is no kind of fusion {kind}", kind=kind)
+        require(kind in ("loop", "rows", "contraction"), "", "there is no kind of fusion {kind}", kind=kind)
         require(types == body.param_types, "", "the body takes {p}, not {t}", p=body.param_types, t=types)
         results = body.result_types
         return results[0] if len(results) == 1 else Results(results)
@@ -124,6 +125,14 @@ class Elements:
         if kind.full_name == "stablehlo.constant" and o.attrs["value"].is_splat:
             return constant_elem(self.b, o.dtype, o.attrs["value"].scalar)
         raise Unsupported("this op has no elements that a fused loop could compute", op=kind.full_name, loc=o.loc)
+
+
+def contracts(o: Op) -> bool:
+    """Whether `o` is a contraction that a kernel may compute together with what follows it."""
+    if o.kind.full_name not in ("stablehlo.dot_general", "stablehlo.dot") or not isinstance(o.type, TensorType):
+        return False
+    types = (o.type, *(x.type for x in o.operands))
+    return all(isinstance(t, TensorType) and t.is_static and not t.dtype.is_complex for t in types)
 
 
 def composes(o: Op) -> bool:

@@ -2,7 +2,8 @@
 
 Ops are visited from the last to the first. One whose users are all in one group joins it; one that several groups use
 is computed again in each where that is cheap, or becomes a further result of one of them, or starts its own group.
-Reductions make a group a row region (ops/rows.py); contractions, gathers, sorts and control flow stay alone.
+Reductions make a group a row region (ops/rows.py); a contraction joins the elementwise ops that alone use it (its
+kernel applies them to what it has just summed up); gathers, sorts and control flow stay alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from hilo.ir.module import Function
 from hilo.ir.op import GET, PARAMETER, Op
 from hilo.ir.types import Results, TensorType, result_types
-from hilo.ops.fusion import composes
+from hilo.ops.fusion import composes, contracts
 from hilo.passes.fuse_group import Costs, Group, build, is_rows
 from hilo.rewrite.regions import with_regions
 
@@ -73,6 +74,12 @@ class _Fuser:
             for g in self.groups[u]:
                 homes[g] = None
         outside = o in self.results
+        if contracts(o) and not outside and len(homes) == 1:
+            (g,) = homes
+            if g.accepts_contraction(o, self.users[o]):
+                self._join(o, g)
+                g.hero = o
+                return
         if _fusible(o):
             if not outside and len(homes) == 1:
                 (g,) = homes

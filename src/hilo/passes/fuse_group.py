@@ -24,6 +24,7 @@ CHEAP: Final = 4.0  # work of an element that may be done again in another fusio
 SMALL: Final = SMALL_TURN
 ROW_BYTES: Final = 1 << 19  # what a row (or a block of rows side by side) may take in a cache
 FEW_ROWS: Final = 16
+EPILOGUE: Final = 128.0  # work on an element of a contraction, before it is stored
 _MOVES: Final = frozenset(("transpose", "gather", "concatenate", "dynamic_update_slice", "pad", "reverse"))
 
 Place = tuple[object, ...]  # how an op's index follows from the group's: () is the same index
@@ -76,6 +77,7 @@ class Group:
         self.rows: tuple[tuple[int, bool], ...] | None = None
         self.shape: tuple[int, ...] = ()
         self.turned: Op | None = None  # the one large transposition that its loops may do in tiles
+        self.hero: Op | None = None  # the contraction whose elements its result is made of
         if open_:
             self.shape = o.shape
             if is_rows(o):
@@ -102,6 +104,8 @@ class Group:
             return self._accepts_reduction(o)
         if self.turned is not None and self.turned in users:
             return False  # tiles are turned as they are loaded
+        if self.hero is not None and (self.hero in users or turns(o)):
+            return False
         places = self._places(o, users)
         if turns(o):
             if places != {()} or self.turned is not None or self.rows is not None or o.dtype.is_complex:
@@ -116,7 +120,7 @@ class Group:
 
     def accepts_result(self, o: Op, users: Sequence[Op], cap: int) -> bool:
         """Whether `o` may be computed in this group for its users there, and be a result besides."""
-        if isinstance(o.type, Results) or not self._has_room(o, cap):
+        if isinstance(o.type, Results) or self.hero is not None or not self._has_room(o, cap):
             return False
         if is_rows(o):
             return self._accepts_reduction(o)
@@ -126,6 +130,18 @@ class Group:
             return False
         self.places[o] = frozenset([()])
         return True
+
+    def accepts_contraction(self, o: Op, users: Sequence[Op]) -> bool:
+        """Whether the group's result may be computed from the elements of contraction `o` before these are stored."""
+        if not self.open or self.hero is not None or self.rows is not None or self.turned is not None:
+            return False
+        if len(self.results) > 1 or self.results[0].tensor.size != o.tensor.size or self.work > EPILOGUE:
+            return False
+        if self.results[0].dtype.is_complex:
+            return False
+        if len({*o.operands, *(x for p in self.ops for x in p.operands)}) > OPERANDS:
+            return False
+        return all(all(step == "reshape" for step in p[0::3]) for p in self._places(o, users))
 
     # ---- pieces
     def _has_room(self, o: Op, cap: int) -> bool:
@@ -166,7 +182,7 @@ class Group:
         return o.tensor.size <= 1 or u.shape[-1] != o.shape[-1]  # values of a row, computed once outside of its loop
 
     def _accepts_reduction(self, o: Op) -> bool:
-        if self.turned is not None:
+        if self.turned is not None or self.hero is not None:
             return False
         r = o.operands[0] if o.kind is GET else o
         shape, dims = inputs(r)[0].shape, tuple(sorted(r.attrs["dimensions"]))
@@ -206,7 +222,7 @@ def _suits(o: Op, shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
 def function_of(ops: Iterable[Op], results: Iterable[Op], order: dict[Op, int] | None = None) -> Function:
     """A function that computes `results` with `ops`; its parameters stand for the other operands, in order."""
     inside = dict.fromkeys(ops)
-    ordered = _topological(inside) if order is None else sorted(inside, key=order.__getitem__)
+    ordered = _topological(inside, inside) if order is None else sorted(inside, key=order.__getitem__)
     new: dict[Op, Op] = {}
     params: list[Op] = []
     body: list[Op] = []
@@ -220,9 +236,10 @@ def function_of(ops: Iterable[Op], results: Iterable[Op], order: dict[Op, int] |
     return Function("fused", params, [*params, *body], [new[r] for r in results])
 
 
-def _topological(ops: dict[Op, None]) -> list[Op]:
+def _topological(roots: Iterable[Op], ops: dict[Op, None]) -> list[Op]:
+    """`ops`, operands first, depth first from `roots`."""
     done: dict[Op, None] = {}
-    for root in ops:
+    for root in roots:
         stack: list[tuple[Op, bool]] = [(root, False)]
         while stack:
             o, ready = stack.pop()
@@ -232,7 +249,7 @@ def _topological(ops: dict[Op, None]) -> list[Op]:
                 done[o] = None
             else:
                 stack.append((o, True))
-                stack.extend((x, False) for x in o.operands)
+                stack.extend((x, False) for x in reversed(o.operands))
     return list(done)
 
 
@@ -266,12 +283,13 @@ def _emit(g: Group, position: dict[Op, int], new: dict[Op, Op]) -> list[Op]:
         changed = any(new[x] is not x for x in o.operands)
         new[o] = o.with_operands(new[x] for x in o.operands) if changed else o
         return [new[o]]
-    body = function_of(g.ops, sorted(g.results, key=position.__getitem__), position)
-    ordered = sorted(g.ops, key=position.__getitem__)
+    results = sorted(g.results, key=position.__getitem__)
+    ordered = _topological(dict.fromkeys((*results, *g.ops)), g.ops)  # whatever the program's order: groups look alike
+    body = function_of(g.ops, results, {o: i for i, o in enumerate(ordered)})
     operands = dict.fromkeys(x for o in ordered for x in o.operands if x not in g.ops)
-    kind = "rows" if g.rows is not None else "loop"
+    kind = "rows" if g.rows is not None else "contraction" if g.hero is not None else "loop"
     fused = fusion(*(new[x] for x in operands), body=body, kind=kind, loc=g.results[0].loc)
     values = fused.results()
-    for r, v in zip(sorted(g.results, key=position.__getitem__), values, strict=True):
+    for r, v in zip(results, values, strict=True):
         new[r] = v
     return [fused, *values] if isinstance(fused.type, Results) else [fused]
