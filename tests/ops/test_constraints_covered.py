@@ -7,6 +7,7 @@ import random
 from typing import Any
 
 import pytest
+import test_constraints_collectives
 import test_constraints_convolution
 import test_constraints_dynamic
 import test_constraints_elementwise
@@ -23,13 +24,14 @@ from hilo.ir.verify import verify
 
 lookup("stablehlo.add")  # fills the registry
 BASES: list[Base] = [
-    *test_constraints_convolution.BASES, *test_constraints_dynamic.BASES, *test_constraints_elementwise.BASES,
+    *test_constraints_collectives.BASES, *test_constraints_convolution.BASES, *test_constraints_dynamic.BASES, *test_constraints_elementwise.BASES,
     *test_constraints_regions.BASES, *test_constraints_shape.BASES,
 ]  # fmt: skip
 COVERED: dict[str, set[str]] = {}
 for _base in BASES:
     COVERED.setdefault(_base.op, set()).update(rule for rule, _ in _base.cases)
 COVERED["stablehlo.composite"] = {"C1", "C2", "C3", "C4"}  # test_constraints_convolution.test_composite
+COVERED["stablehlo.unary_einsum"] |= {"C4", "C6"}  # of two operands: those of einsum
 COVERED["stablehlo.dynamic_gather"] |= {"C9", "C12"}  # test_constraints_dynamic.test_constant_operands
 
 @pytest.mark.parametrize("name", sorted(n for n in REGISTRY if n.startswith("stablehlo.")))
