@@ -153,6 +153,8 @@ def _all_to_all(b: Body, i: Instruction) -> Any:
 def _permute(b: Body, i: Instruction) -> Op:
     attrs = _groups(i, global_ids=False)
     del attrs["replica_groups"]
+    if i.get("slice_sizes"):
+        raise i.error("collective-permute of slices is not supported", Unsupported)
     pairs = i["source_target_pairs"]
     if any(len(p) != 2 for p in pairs):
         raise i.error("source_target_pairs must be pairs")

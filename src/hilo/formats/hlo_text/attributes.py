@@ -101,7 +101,7 @@ def _separated(r: Reader, what: str) -> list[list[int]]:
 
 
 def _padding(r: Reader) -> tuple[tuple[int, int, int], ...]:
-    if r.tokens[r.at] in (",", "", "}") or r.tokens[r.at + 1] in ("=", "("):  # of rank 0: nothing
+    if r.tokens[r.at] in (",", "", "}") or r.following() in ("=", "("):  # of rank 0: nothing
         return ()
     start = r.at
     rows = _separated(r, "a padding like 1_2x0_0_1")

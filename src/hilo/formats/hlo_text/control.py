@@ -5,10 +5,10 @@ Imports its siblings, rewrite.bodies and ir.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hilo.errors import Unsupported
+from hilo.errors import Unsupported, VerifyError
 from hilo.formats.hlo_text import schema
 from hilo.formats.hlo_text.annotations import FUSION, dictionary, string
 from hilo.formats.hlo_text.model import Computation, Instruction, Shape, tuple_of
@@ -16,7 +16,7 @@ from hilo.formats.hlo_text.shapes import leaf_count
 from hilo.ir.dtypes import i1, u32
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import Attrs, Op
-from hilo.ir.types import TOKEN, TensorType, Type
+from hilo.ir.types import TOKEN, TensorType, Type, compatible
 from hilo.ops.control import one_or_results
 from hilo.rewrite.bodies import instantiate
 
@@ -74,12 +74,17 @@ def _call(b: Body, i: Instruction, c: Computation | None = None, **more: Any) ->
     """A call of a computation, or (attribute `is_composite`) an op that it defines."""
     name, f = b.module.call(c or i["to_apply"])
     operands = b.leaves(i, tuples=True)
-    if tuple(o.type for o in operands) != f.param_types:
-        raise i.error(f"{name} takes {f.param_types}, but is called with {tuple(o.type for o in operands)}")
+    _check_arguments(i, name, f, operands)
     result = one_or_results(f.result_types)
     if i.get("is_composite"):
         return _composite(b, i, name, operands, result)
     return b.op(i, "func.call", operands, result=result, callee=name, **more)
+
+
+def _check_arguments(i: Instruction, name: str, f: Function, operands: Sequence[Op]) -> None:
+    got = tuple(o.type for o in operands)
+    if len(got) != len(f.params) or not all(map(compatible, got, f.param_types)):
+        raise i.error(f"{name} takes {f.param_types}, but is called with {got}", VerifyError)
 
 
 def _composite(b: Body, i: Instruction, name: str, operands: list[Op], result: Type) -> Op:
@@ -192,8 +197,7 @@ def _conditional(b: Body, i: Instruction) -> Op:
     regions = []
     for x, c in zip(i.operands[1:], branches, strict=True):
         f, leaves = b.region(i, c), b.values[x].leaves
-        if f.param_types != tuple(o.type for o in leaves):
-            raise i.error(f"{c.name} takes {f.param_types}, but gets {tuple(o.type for o in leaves)}")
+        _check_arguments(i, c.name, f, leaves)
         regions.append(_spread(f, [captured[leaf] for leaf in leaves], list(captured)))
     operands = [selector.leaves[0], *captured]
     if is_if:

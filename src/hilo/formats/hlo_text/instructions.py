@@ -199,6 +199,8 @@ def _labels(i: Instruction) -> dict[str, Any]:
 
 
 def _convolution(b: Body, i: Instruction) -> Op:
+    if "convolution_kind" in i.attrs:
+        raise i.error("a convolution_kind is not supported", Unsupported)
     fields = _labels(i)
     window = i.get("window", {})
     n = len(fields["kernel_spatial_dimensions"])

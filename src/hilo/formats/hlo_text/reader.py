@@ -61,6 +61,11 @@ class Reader(Cursor):
         self.at += 1
         return token
 
+    def following(self, distance: int = 1) -> str:
+        """The token that comes so much later; "" beyond the end."""
+        at = self.at + distance
+        return self.tokens[at] if at < len(self.tokens) else ""
+
     # -- the module -----------------------------------------------------------------------------
 
     def module(self) -> HloModule:
@@ -221,7 +226,7 @@ class Reader(Cursor):
             with self.nested():
                 i.operands = self.comma_list(")", self._operand)
         allowed = attributes_of(i.opcode)
-        while self.tokens[self.at] == "," and self.tokens[self.at + 2] == "=":
+        while self.tokens[self.at] == "," and self.following(2) == "=":
             self.at += 1
             self._attribute(i, allowed)
         self.op = outer
@@ -242,7 +247,7 @@ class Reader(Cursor):
         start = self.at
         if is_shape(self.tokens[self.at]):
             parse_shape(self, self.shapes)
-        following = self.tokens[self.at + 1]
+        following = self.following()
         if self.tokens[self.at].startswith(_CONSTANT) or following == "(":
             self.at = start
             return self._instruction("", start)

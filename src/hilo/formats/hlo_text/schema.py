@@ -99,7 +99,7 @@ send recv send-done recv-done: channel_id is_host_transfer
 copy-start: cross_program_prefetch_index
 scan: dimensions is_reverse is_associative num_carries to_apply
 domain: domain
-async-start async-update async-done: calls async_execution_thread
+async-start async-update async-done: calls output_to_operand_aliasing
 """.replace("\\\n", "")),
 }  # fmt: skip
 

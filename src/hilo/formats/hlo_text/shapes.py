@@ -97,7 +97,7 @@ def print_shape(s: Shape) -> str:
     t = s.type
     if t is TOKEN:
         return "token[]"
-    if not isinstance(t, TensorType) or t.encoding is not None:
+    if not isinstance(t, TensorType) or t.encoding is not None or t.dtype not in schema.DTYPE_NAMES:
         raise Unsupported(f"HLO text has no type like {t!r}")
     text = f"{schema.DTYPE_NAMES[t.dtype]}[{','.join(map(_print_dim, t.shape))}]"
     if s.layout is None:
