@@ -96,3 +96,16 @@ def test_vectors_and_masks() -> None:
 def test_size_counts_nested_nodes() -> None:
     assert size(kernel(), 1000) > 15
     assert size(kernel(), 3) > 3
+
+
+def test_a_function_that_computes_its_pointers_is_too_large() -> None:
+    f = Func("kernel", [("bufs", PTR), ("begin", I64), ("end", I64)])
+    b = Builder(f)
+    bufs, begin, end = f.params
+
+    def turn(i: Node) -> None:
+        b.prefetch(b.load(b.gep(bufs, b.mul(i, 8)), PTR))
+
+    b.for_(begin, end, 1, turn)
+    b.ret()
+    assert size(f, 100) > 100

@@ -15,12 +15,17 @@ _PAIRS: Final = frozenset("add sub mul sdiv udiv and or xor shl lshr ashr".split
 
 
 def size(func: Func, most: int) -> int:
-    """How many nodes `func` has; counting ends soon after `most`."""
+    """How many nodes `func` has; counting ends soon after `most`.
+
+    More than `most` where it computes which of its array's pointers to take: that cannot be inlined.
+    """
     count = 0
     stack = [func.body]
     while stack and count <= most:
         block = stack.pop()
         count += len(block.nodes)
+        if any(n.kind == "gep" and n.args[0] in func.params[:1] and n.args[1].const is None for n in block.nodes):
+            return most + 1
         stack.extend(inner for n in block.nodes for inner in n.blocks)
     return count
 
