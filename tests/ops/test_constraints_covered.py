@@ -24,8 +24,8 @@ from hilo.ir.verify import verify
 
 lookup("stablehlo.add")  # fills the registry
 BASES: list[Base] = [
-    *test_constraints_collectives.BASES, *test_constraints_convolution.BASES, *test_constraints_dynamic.BASES, *test_constraints_elementwise.BASES,
-    *test_constraints_regions.BASES, *test_constraints_shape.BASES,
+    *test_constraints_collectives.BASES, *test_constraints_convolution.BASES, *test_constraints_dynamic.BASES,
+    *test_constraints_elementwise.BASES, *test_constraints_regions.BASES, *test_constraints_shape.BASES,
 ]  # fmt: skip
 COVERED: dict[str, set[str]] = {}
 for _base in BASES:

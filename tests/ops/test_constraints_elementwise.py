@@ -122,3 +122,19 @@ def test_what_does_not_fit_is_named(operands: list[str], attrs: dict[Any, Any], 
     e = refusal(Base("stablehlo.compare", operands, lt, "3xi1"), attrs)
     assert isinstance(e, VerifyError)
     assert text in str(e)
+
+
+@pytest.mark.parametrize(
+    ("other", "hint"),
+    [("3xf64", "stablehlo.convert"), ("f32", "broadcast_in_dim"), ("1xf32", "broadcast_in_dim"), ("4xf32", "")],
+)
+def test_hints(other: str, hint: str):
+    e = refusal(Base("stablehlo.add", ["3xf32", other], result="3xf32"), {})
+    assert isinstance(e, VerifyError)
+    assert hint in str(e)
+    assert bool(hint) == (";" in str(e))
+
+
+def test_a_misspelled_op_has_a_hint():
+    e = refusal(Base("stablehlo.exponental", ["3xf32"], result="3xf32"), {})
+    assert "is stablehlo.exponential meant?" in str(e)

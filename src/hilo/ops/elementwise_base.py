@@ -5,7 +5,7 @@ Imports errors and ir; the lowerings load lazily.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from itertools import cycle
@@ -41,8 +41,21 @@ def same_types(types: tuple[Type, ...], kinds: str, rule: str = "C1") -> TensorT
     """Require tensors of one type with elements of these kinds; gives that type."""
     ts = tensors(types)
     check_kinds(ts[0], kinds)
-    require(all(compatible(ts[0], t) for t in ts), rule, "operands must have one type, not {types}", types=ts)
+    if not all(compatible(ts[0], t) for t in ts):
+        require(False, rule, "operands must have one type, not {types}{hint}", types=ts, hint=_hint(ts))
     return merge(*ts)
+
+
+def _hint(types: Sequence[TensorType]) -> str:
+    """What makes the operands' types equal."""
+    shapes = [t.shape for t in types]
+    if any(t.dtype is not types[0].dtype for t in types):
+        return "; stablehlo.convert changes element types"
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(s)) + s for s in shapes]
+    if all(len(set(dims) - {1}) <= 1 for dims in zip(*padded, strict=True)):
+        return "; ops do not broadcast: use stablehlo.broadcast_in_dim, or the chlo.broadcast_ form of the op"
+    return ""
 
 
 def unary(kinds: str) -> Callable[..., Type]:

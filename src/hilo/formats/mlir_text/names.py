@@ -5,6 +5,7 @@ Imports the cursor.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from typing import Final
 
 from hilo.errors import Error, Unsupported
@@ -53,6 +54,9 @@ CHLO: Final = frozenset((
 ))  # fmt: skip
 
 
+_KNOWN: Final = {"stablehlo": STABLEHLO, "chlo": CHLO}
+
+
 def is_specified(name: str) -> bool:
     """Whether the specification has an op of this name, with its dialect."""
     dialect, _, short = name.partition(".")
@@ -64,4 +68,5 @@ def missing_op(c: Cursor, name: str, at: int) -> Error:
     c.op = name
     if is_specified(name):
         return c.error("this op is in the specification, but not supported yet", at, Unsupported)
-    return c.error("unknown op", at)
+    near = get_close_matches(name, [f"{d}.{x}" for d, known in _KNOWN.items() for x in known], 1, 0.8)
+    return c.error(f"unknown op; is {near[0]} meant?" if near else "unknown op", at)
