@@ -7,6 +7,7 @@ from hilo.ops import (  # noqa: F401
     calls,
     chlo,
     chlo_broadcast,
+    chlo_integers,
     chlo_series,
     collectives,
     compare,
