@@ -39,12 +39,14 @@ def _alone(groups: Groups) -> bool:
 
 
 def _check_groups(
-    groups: Groups, rules: tuple[str, str], label: str, *, padded: bool = False, dense: bool = True
+    groups: Groups, rules: tuple[str, str], label: str, *, padded: bool = False, dense: bool = True,
+    needed: bool = False,
 ) -> None:
     """Require process numbers that are unique and, if `dense`, are 0 up to their number; axes of a mesh are text."""
     if isinstance(groups, Opaque):
         return  # axes of a mesh
     check_rows(groups, "replica_groups", label)
+    require(groups or not needed, rules[1], "with use_global_device_ids, replica_groups must not be empty")
     numbers = [p for g in groups for p in g if not (padded and p == -1)]
     require(unique(numbers), rules[0], "replica_groups {g} name a process twice", g=groups)
     ok = all(p >= 0 and (p < len(numbers) or not dense) for p in numbers)
@@ -98,7 +100,7 @@ class all_reduce:
               use_global_device_ids: bool, computation: Function) -> Type:  # fmt: skip
         xs = tensors(types)
         require(len(xs) > 0, "I1", "nothing to reduce")
-        _check_groups(replica_groups, ("C1", "C3"), "I2", padded=True)
+        _check_groups(replica_groups, ("C1", "C3"), "I2", padded=True, needed=use_global_device_ids)
         _check_channel(channel_handle, use_global_device_ids, "C4")
         return one_or_results([x.with_dtype(_combined(computation, x, "C5")) for x in xs])
 
@@ -153,7 +155,7 @@ class all_gather(_Exchange):
         for x in xs:
             ok = 0 <= all_gather_dim < x.rank
             require(ok, "C1", "all_gather_dim {d} is not an axis of {x}", d=all_gather_dim, x=x)
-        _check_groups(replica_groups, ("C2", "C4"), "I3")
+        _check_groups(replica_groups, ("C2", "C4"), "I3", needed=use_global_device_ids)
         _check_channel(channel_handle, use_global_device_ids, "C5")
         require(len(xs) == len(outs), "C6", "{n} operands, but {m} results", n=len(xs), m=len(outs))
         for x, t in zip(xs, outs, strict=True):
@@ -225,7 +227,7 @@ class reduce_scatter:
         x, t = tensors((x, type))
         require(0 <= scatter_dimension < x.rank, "C2", "scatter_dimension {d} is not an axis of {x}",
                 d=scatter_dimension, x=x)  # fmt: skip
-        _check_groups(replica_groups, ("C3", "C5"), "I3")
+        _check_groups(replica_groups, ("C3", "C5"), "I3", needed=use_global_device_ids)
         _check_channel(channel_handle, use_global_device_ids, "C6")
         d = _combined(computation, x, "C7")
         require(t.dtype is d, "C9", "the result {t} must have elements of {d}", t=t, d=d)

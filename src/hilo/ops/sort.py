@@ -180,7 +180,7 @@ class top_k:
     Floats are in total order: NaN is larger than all numbers, 0 larger than -0. Source: CHLO.
     """
 
-    attrs = {"is_stable": False}
+    attrs = {"is_stable": True}
 
     @staticmethod
     def infer(x: Type, *, k: int, is_stable: bool) -> Type:

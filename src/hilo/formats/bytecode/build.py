@@ -15,7 +15,9 @@ from hilo.formats.mlir_text.types import print_type
 from hilo.ir import quantized, registry
 from hilo.ir.module import Function
 from hilo.ir.op import Attrs, Op, OpDef
-from hilo.ir.types import Results, Type, compatible
+from hilo.ir.types import Results, Type
+from hilo.ops.result_rules import check_result
+from hilo.ops.value_rules import check_values
 
 
 class Region:
@@ -65,17 +67,13 @@ def make(kind: OpDef, operands: Sequence[Op], attrs: dict[str, Any], results: Se
         attrs["type"] = want
     try:
         op = kind.make(operands, Attrs(attrs), loc)
-    except Error:
-        raise
+        check_result(kind.full_name, op.type, want, print_type)
+        check_values(op)
+    except Error as e:
+        raise e.at(loc, kind.full_name) from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:
         raise VerifyError(f"operands or attributes do not fit the op: {e}", op=kind.full_name) from e
-    if op.type is want:
-        return op
-    if not compatible(op.type, want):
-        inferred, declared = print_type(op.type), print_type(want)
-        raise VerifyError(f"the result type is {inferred} by the op's rules, but {declared} is declared",
-                          op=kind.full_name)  # fmt: skip
-    return Op(kind, op.operands, op.attrs, want, loc)
+    return op if op.type is want else Op(kind, op.operands, op.attrs, want, loc)
 
 
 def declaration(scope: Scope, name: str, results: Sequence[Type], loc: Any) -> list[Op]:
