@@ -13,7 +13,7 @@ from typing import Any
 from hilo.errors import Error, Unsupported
 from hilo.formats.bytecode import container
 from hilo.formats.bytecode.attributes import text
-from hilo.formats.bytecode.build import Region, declaration, function, make
+from hilo.formats.bytecode.build import Region, declaration, function, make_all
 from hilo.formats.bytecode.container import File
 from hilo.formats.bytecode.dialects import ATTRS, TYPES
 from hilo.formats.bytecode.entries import Table
@@ -280,14 +280,14 @@ class Program:
                 return head.operands
             regions = self._regions(head, captures) if captures is not None else []
             kind, attrs = self.attributes.of_op(head.key, self.r)
-            op = make(kind, head.operands, attrs, head.results, regions, captures, head.loc)
+            *before, op = make_all(kind, head.operands, attrs, head.results, regions, captures, head.loc)
         except Error as e:
             if e.loc is None or not str(e.loc):
                 loc = head.loc if str(head.loc) else f"{self.file.loc} (op {self.count})"
                 raise e.at(loc, e.op or _plain_name(head.name)) from e.__cause__
             raise
         values = op.results()
-        self.scope.ops.append(op)
+        self.scope.ops += (*before, op)
         if isinstance(op.type, Results):
             self.scope.ops.extend(values)
         names = self.scope.names

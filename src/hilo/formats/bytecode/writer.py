@@ -21,6 +21,7 @@ from hilo.formats.bytecode.wire import Sink
 from hilo.formats.mlir_text import schema
 from hilo.formats.mlir_text.functions import DECLARATION
 from hilo.formats.mlir_text.printer import own_parameters
+from hilo.ir import quantized
 from hilo.ir.module import Function, Module
 from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
 from hilo.ir.types import Type, result_types
@@ -180,7 +181,8 @@ class Writer:
         t = self.tables
         before = self.next, self.top
         params = f.params[:own]
-        ops = [o for o in f.ops if o.kind is not PARAMETER and o.kind is not GET]
+        folded = _quantized_constants(f)
+        ops = [o for o in f.ops if o.kind is not PARAMETER and o.kind is not GET and o not in folded]
         values = own + sum(len(result_types(o.type)) for o in ops)
         self.next = self.top
         self.top += values
@@ -203,8 +205,9 @@ class Writer:
         for o in f.ops:
             if o.kind is GET:
                 self.numbers[o] = self.numbers[o.operands[0]] + o.attrs["index"]
-            elif o.kind is not PARAMETER:
-                self.op(s, o)
+            elif o.kind is not PARAMETER and o not in folded:
+                literal = o.operands[0] if o.operands and o.operands[0] in folded else None
+                self.op(s, o if literal is None else Op(literal.kind, (), literal.attrs, o.type, o.loc), o)
         at = self._begin(s, "vhlo.return_v1", None)
         self._values(s, at, f.results)
         self.next, self.top = before
@@ -216,8 +219,8 @@ class Writer:
             for v in values:
                 s.varint(self.numbers[v])
 
-    def op(self, s: Sink, op: Op) -> None:
-        """One op with its regions."""
+    def op(self, s: Sink, op: Op, value: Op) -> None:
+        """One op with its regions; `value` is what its results are known by."""
         t = self.tables
         regions = _regions(op)
         captured = len(regions[0].params) - own_parameters(op) if regions else 0
@@ -239,7 +242,7 @@ class Writer:
             raise e.at(op.loc, op.kind.full_name) from None
         self._note(op.kind.full_name, op.loc)
         self._values(s, at, operands)
-        self.numbers[op] = self.next
+        self.numbers[value] = self.next
         self.next += len(types)
         if regions:
             s[at] |= 16
@@ -249,6 +252,22 @@ class Writer:
                 own_count = len(r.params) - captured
                 self.numbers.update((p, self.numbers[o]) for p, o in zip(r.params[own_count:], outside, strict=True))
                 self.region(s, r, own_count)
+
+
+def _quantized_constants(f: Function) -> set[Op]:
+    """Constants that are only there to be reinterpreted as quantized: the two are one constant in StableHLO."""
+    uses: dict[Op, list[Op]] = {}
+    if not quantized.POOL:
+        return set()
+    for o in f.ops:
+        for x in o.operands:
+            uses.setdefault(x, []).append(o)
+    return {
+        x for x, users in uses.items()
+        if x.kind.full_name == "stablehlo.constant" and len(users) == 1 and x not in f.results
+        and users[0].kind.full_name == "stablehlo.bitcast_convert" and quantized.stored(users[0].type) is x.type
+        and users[0].type is not x.type
+    }  # fmt: skip
 
 
 def _regions(op: Op) -> list[Function]:
