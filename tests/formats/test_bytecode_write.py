@@ -15,14 +15,15 @@ import numpy as np
 import pytest
 from bytecode_samples import PROGRAM
 
+import hilo
 from hilo.errors import Error, Unsupported
 from hilo.formats import bytecode, mlir_text
 from hilo.formats.bytecode.opset import CURRENT, DEFAULTS, OPERATIONS, SPLATS
-from hilo.ir.dtypes import f32
-from hilo.ir.module import Function, Module, region
-from hilo.ir.op import Op
+from hilo.ir.dtypes import f32, i1
+from hilo.ir.module import Function, Module, parameter, region
+from hilo.ir.op import Attrs, Op
 from hilo.ir.registry import lookup
-from hilo.ir.types import TensorType
+from hilo.ir.types import Results, TensorType
 
 SHARED = Path(os.environ.get("HILO_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")
 CORPUS = SHARED / "conformance" / "stablehlo-dev.tar.xz"
@@ -277,7 +278,24 @@ def test_what_no_version_has() -> None:
 
 
 def test_files_are_found_by_their_content(tmp_path: Path) -> None:
-    import hilo
-
     (tmp_path / "program").write_bytes(bytecode.write(_TAN))
     assert same(hilo.load(tmp_path / "program"), _TAN)
+
+
+def test_ops_that_break_what_stablehlo_does_not_check_are_read() -> None:
+    """Artifacts hold them; they are found out when they run, at the latest."""
+    t = TensorType(f32, ())
+    x = parameter(0, t)
+    attrs = Attrs(rng_algorithm="PHILOX", type=Results([t, t]))
+    rng = Op(lookup("stablehlo.rng_bit_generator"), (x,), attrs, Results([t, t]))
+    signed = Attrs(comparison_direction="EQ", compare_type="SIGNED")
+    same_as = Op(lookup("stablehlo.compare"), (x, x), signed, TensorType(i1, ()))
+    state, bits = rng.results()
+    f = Function("main", [x], [x, rng, state, bits, same_as], [bits, same_as])
+    m = bytecode.parse(bytecode.write(Module({"main": f})))
+    assert m["main"] == f
+    for run in (lambda: hilo.interpret(m, np.float32(1)), lambda: hilo.compile(m)):
+        with pytest.raises(Error, match=r"rng_bit_generator: .*\[I2\]"):
+            run()
+    with pytest.raises(Error, match=r"\[I2\]"):
+        mlir_text.parse(mlir_text.print_module(m))

@@ -59,7 +59,9 @@ class rng_bit_generator:
 
     @staticmethod
     def evaluate(state: np.ndarray, *, rng_algorithm: str, type: Results) -> tuple[np.ndarray, np.ndarray]:  # noqa: A002
-        out = tensor(type[1])
+        out = tensor(type[1])  # an artifact may hold an op with another state: it cannot run
+        require(state.dtype == u64.np and state.ndim == 1, "I2", "the state must be u64 of rank 1, not {t} of rank {n}",
+                t=state.dtype, n=state.ndim)  # fmt: skip
         with np.errstate(over="ignore"):
             new, bits = (threefry if rng_algorithm == "THREE_FRY" else philox)(state, out.shape, out.dtype.bits)
         return new, bits_as(bits, out.dtype)
