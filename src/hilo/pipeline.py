@@ -42,9 +42,10 @@ def passes(options: Options) -> list[tuple[str, Pass]]:
 
     chosen: list[tuple[str, Pass]] = [("legalize", legalize), ("simplify", lambda f: simplify(f, options))]
     if options.fuse:
+        from hilo.passes.attention import attention
         from hilo.passes.fuse import fuse
 
-        chosen.append(("fuse", estimated(lambda f: fuse(f, options))))
+        chosen.append(("fuse", estimated(lambda f: attention(fuse(f, options)))))
     return [*chosen, ("schedule", estimated(schedule))]
 
 

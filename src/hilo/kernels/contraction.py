@@ -76,6 +76,18 @@ def lower_contraction(op: Op, target: Target, epilogue: Epilogue | None = None) 
     return _Lowering(c, target, epilogue, op.attrs.get("algorithm"), constant).run()
 
 
+def lower_block(op: Op, block: Contraction, target: Target) -> Lowered:
+    """The kernel of a part of contraction `op` (`Contraction.block`), which sums up in the order of the whole.
+
+    `bufs`: where the part begins in lhs and rhs, the dense result of the part, scratch.
+    """
+    whole, part = (
+        _Lowering(c, target, None, op.attrs.get("algorithm"), (False, False)) for c in (classify(op), block)
+    )
+    _, _, p = whole.choose()
+    return part.run(p)
+
+
 class _Lowering:
     """Collects the phases of one contraction."""
 
@@ -250,7 +262,8 @@ class _Lowering:
         return Place(self.numbers[1], 0, ((bt, k * panels.columns),), panels.columns, 1, narrow, panels=True)
 
     # ---- the whole
-    def run(self) -> Lowered:
+    def choose(self) -> tuple[Place, Place, Plan]:
+        """Where micro-kernels find A and B, and the plan."""
         c, r = self.c, self.r
         bt, m, n, k = c.sizes
         complex_ = r.acc.is_complex
@@ -284,7 +297,15 @@ class _Lowering:
         assert b is not None
         if n == 1 and not b.panels:
             b = replace(b, column=1)
-        start = self.compensation(b, sizes) if r.combine == "dot4" else None
+        return a, b, p
+
+    def run(self, like: Plan | None = None) -> Lowered:
+        """The kernel; with `like`, k is cut as in that plan."""
+        a, b, p = self.choose()
+        r, c = self.r, self.c
+        if like is not None:
+            p = replace(p, block_k=like.block_k, split_k=like.split_k)
+        start = self.compensation(b, p.sizes) if r.combine == "dot4" else None
         nest = Nest(p, r, a, b, start, c.out, self.swapped, self.epilogue, self.scratch_number, self.target)
         nest.partial = self.allocate(nest.scratch)
         self.phases += nest.phases()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 
 from hilo.errors import Unsupported
@@ -41,6 +41,11 @@ class Contraction:
         """Batch, M, N, K as numbers."""
         bt, m, n, k = (prod(d.size for d in dims) for dims in (self.batch, self.m, self.n, self.k))
         return bt, m, n, k
+
+    def block(self, m: tuple[Dim, ...]) -> Contraction:
+        """The part of one batch with the rows `m`."""
+        c = Contraction(self.lhs, self.rhs, self.out, (), m, self.n, self.k)
+        return replace(c, out=TensorType(self.out.dtype, c.sizes[1:3]))
 
     def swapped(self) -> Contraction:
         """The transposed product: B takes A's place. The result is C with M and N exchanged."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
 from hilo.ir.op import Op
-from hilo.kernels import contraction, elementwise, rows, transpose
+from hilo.kernels import attention, contraction, elementwise, rows, transpose
 from hilo.kernels.lowered import Lowered
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
@@ -24,6 +24,8 @@ def lower(op: Op, target: Target) -> Lowered:
     n = len(op.operands)
     if op.attrs["kind"] == "rows":
         return rows.lower(body, range(n), n, target)
+    if op.attrs["kind"] == "attention":
+        return attention.lower(op, target)
     if op.attrs["kind"] == "contraction":
         return lower_contraction(op, target)
     tiled = transpose.lower_fused(body, n, target)

@@ -29,13 +29,14 @@ class fusion:
     """Several ops computed by one kernel: the results of `body` on the operands.
 
     `kind` says what kernel it is for: "loop" (all results have one shape and are computed element by element), "rows"
-    (reductions, and what is computed from them row by row) or "contraction" (one `dot_general` or `dot` of parameters,
-    and one result that is computed from its elements, each from the one at the same place). Made by passes/fuse.py.
+    (reductions, and what is computed from them row by row), "contraction" (one `dot_general` or `dot` of parameters,
+    and one result that is computed from its elements, each from the one at the same place) or "attention" (a product, a
+    row region of the product's rows, another product). Made by passes/fuse.py and passes/attention.py.
     """
 
     @staticmethod
     def infer(*types: Type, body: Function, kind: str) -> Type:
-        require(kind in ("loop", "rows", "contraction"), "", "there is no kind of fusion {kind}", kind=kind)
+        require(kind in ("loop", "rows", "contraction", "attention"), "", "there is no kind of fusion {kind}", kind=kind)
         require(types == body.param_types, "", "the body takes {p}, not {t}", p=body.param_types, t=types)
         results = body.result_types
         return results[0] if len(results) == 1 else Results(results)
