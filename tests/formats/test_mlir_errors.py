@@ -67,7 +67,7 @@ def test_errors_say_where_and_what(body: str, message: str) -> None:
     ("func.func @f() { return }\nfunc.func @f() { return }", Error, "f:2:1: function @f is defined twice"),
     ("func.func @f() {\n^bb0:\n return }", Unsupported, "f:2:1: functions of several blocks"),
     ("func.func @f(tensor<2xf32>) { return }", Error, "f:1:1: the parameters of a function with a body need names"),
-    ("func.func @f() -> tensor<*xf32>", Unsupported, "f:1:19: tensors of unknown rank"),
+    ("func.func @f() -> tensor<*xf99>", Error, "f:1:19: 'f99' is not an element type"),
     (b"module { \xff", Error, "f: not UTF-8 text"),
     ("module {} {-# dialect_resources: { builtin: { a: \"0xZZ\" } } #-}", Error, "f:1:50: resource a is no hex string"),
 ])  # fmt: skip

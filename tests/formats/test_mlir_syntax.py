@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import pytest
 
+import hilo
+from hilo.errors import Error, Unsupported
 from hilo.formats.mlir_text import parse, print_function, print_module
 from hilo.formats.mlir_text.forms import CHLO_FORMS, STABLEHLO_FORMS
 from hilo.formats.mlir_text.names import CHLO, STABLEHLO
@@ -243,3 +245,19 @@ def test_elided_constants_are_only_on_request() -> None:
 def test_meshes_are_kept() -> None:
     text = 'module @m attributes {a.b = 1 : i32} {\n  sdy.mesh @mesh = <["x"=2, "y"=4]>\n  func.func @f() {\n    return\n  }\n}\n'
     assert print_module(parse(text)) == text
+
+
+def test_tensors_of_unknown_rank_are_kept_but_not_compiled():
+    text = """module {
+  func.func @main(%arg0: tensor<*xf32>) -> tensor<*xf32> {
+    %0 = chlo.broadcast_add %arg0, %arg0 : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32>
+    return %0 : tensor<*xf32>
+  }
+}
+"""
+    module = parse(text)
+    assert print_module(module) == text
+    with pytest.raises(Unsupported, match=r"values of type tensor<\*xf32> cannot be compiled"):
+        hilo.compile(module)
+    with pytest.raises(Error, match="must be a tensor of known rank"):
+        parse(text.replace("chlo.broadcast_add", "stablehlo.add").replace("(tensor<*xf32>, tensor<*xf32>) ->", ""))

@@ -163,6 +163,23 @@ class OpaqueType(Type):
         return self.text
 
 
+class UnrankedType(OpaqueType):
+    """A tensor of which not even the rank is known, `tensor<*xf32>`. Calls and CHLO's ops take it; nothing runs it."""
+
+    __slots__ = ("dtype",)
+    dtype: DType
+
+    def __new__(cls, dtype: DType) -> UnrankedType:
+        t, new = _intern(cls, dtype)
+        if new:
+            t.text, t.dtype = f"tensor<*x{dtype.mlir}>", dtype
+            return t._keep((cls, dtype))
+        return t
+
+    def with_dtype(self, dtype: DType) -> UnrankedType:
+        return UnrankedType(dtype)
+
+
 TOKEN: Final = OpaqueType("!stablehlo.token")
 
 

@@ -13,7 +13,7 @@ from hilo.errors import Unsupported, VerifyError, require
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Function
 from hilo.ir.quantized import QuantizedType
-from hilo.ir.types import TensorType, Type, compatible, same_dim
+from hilo.ir.types import TensorType, Type, UnrankedType, compatible, same_dim
 
 
 def tensors(types: Iterable[Type], rule: str = "I1", what: str = "operand") -> tuple[TensorType, ...]:
@@ -21,7 +21,8 @@ def tensors(types: Iterable[Type], rule: str = "I1", what: str = "operand") -> t
     types = tuple(types)
     for i, t in enumerate(types):
         if not isinstance(t, TensorType):
-            raise VerifyError(f"{what} {i} must be a tensor, not {t!r}", rule=rule)
+            of = " of known rank" if isinstance(t, UnrankedType) else ""
+            raise VerifyError(f"{what} {i} must be a tensor{of}, not {t!r}", rule=rule)
     return types  # type: ignore[return-value]
 
 

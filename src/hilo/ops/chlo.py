@@ -13,7 +13,7 @@ from hilo.errors import require
 from hilo.ir.dtypes import from_numpy, i1
 from hilo.ir.op import Array, Op
 from hilo.ir.registry import op
-from hilo.ir.types import TensorType, Type
+from hilo.ir.types import TensorType, Type, UnrankedType
 from hilo.ops import numeric, numeric_complex, numeric_special
 from hilo.ops.checks import tensor
 from hilo.ops.constant import constant
@@ -313,7 +313,7 @@ class constant_like:
 
     @staticmethod
     def infer(x: Type, *, value: Array) -> Type:
-        t = tensor(x)
+        t = x if isinstance(x, UnrankedType) else tensor(x)
         require(value.data.ndim == 0, "", "value must have rank 0, not {v}", v=value.type)
         return t.with_dtype(value.type.dtype)
 

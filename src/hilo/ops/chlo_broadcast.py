@@ -16,7 +16,7 @@ from hilo.errors import require
 from hilo.ir.dtypes import f32, i1, i32
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import op
-from hilo.ir.types import Dim, TensorType, Type
+from hilo.ir.types import Dim, TensorType, Type, UnrankedType
 from hilo.ops import chlo, chlo_series, compare, elementwise_arith, elementwise_bits, elementwise_math
 from hilo.ops.checks import ascending, in_range, same_dim, tensors, unique
 from hilo.ops.complex import complex_
@@ -91,6 +91,9 @@ def _pieces(inner: OpDef) -> dict[str, Any]:
     """The pieces of the broadcast form of `inner`."""
 
     def infer(*types: Type, broadcast_dimensions: Dims = None, **attrs: Any) -> Type:
+        if any(isinstance(t, UnrankedType) for t in types):  # of the shape nothing is known; element types are checked
+            scalars = [TensorType(t.dtype) if isinstance(t, UnrankedType | TensorType) else t for t in types]
+            return UnrankedType(tensors((inner.infer(*scalars, **{**inner.attrs, **attrs}),))[0].dtype)
         ts = tensors(types)
         shape = broadcast_shape(ts, broadcast_dimensions)
         return inner.infer(*(t.with_shape(shape) for t in ts), **{**inner.attrs, **attrs})

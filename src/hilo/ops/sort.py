@@ -13,7 +13,7 @@ from hilo.ir.interpret import prepared
 from hilo.ir.module import Function, region
 from hilo.ir.op import Op
 from hilo.ir.registry import op
-from hilo.ir.types import Dim, Results, TensorType, Type
+from hilo.ir.types import Dim, Results, TensorType, Type, UnrankedType
 from hilo.ops.checks import gives, same_shape, scalars, takes, tensor, tensors
 from hilo.ops.compare import compare
 from hilo.ops.control import one_or_results, one_or_tuple
@@ -184,6 +184,8 @@ class top_k:
 
     @staticmethod
     def infer(x: Type, *, k: int, is_stable: bool) -> Type:
+        if isinstance(x, UnrankedType):
+            return Results([x, x.with_dtype(i32)])
         t = tensor(x)
         require(t.rank > 0, "C1", "top_k needs an axis, but {x} has none", x=t)
         require(t.dtype.kind in "biuf", "I1", "top_k takes real numbers, not {x}", x=t)

@@ -10,7 +10,7 @@ from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import REGISTRY
-from hilo.ir.types import OpaqueType, TensorType, Type, result_types
+from hilo.ir.types import OpaqueType, TensorType, Type, UnrankedType, result_types
 from hilo.passes.quantized import lower_quantized
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
@@ -51,6 +51,9 @@ def _expansion(name: str) -> Rule:
 
     def expand(op: Op) -> Op | None:
         assert kind.expand is not None
+        unranked = next((x.type for x in op.operands if isinstance(x.type, UnrankedType)), None)
+        if unranked is not None:
+            raise Unsupported(f"values of type {unranked} cannot be compiled", loc=op.loc, op=name)
         try:
             simpler = kind.expand(*op.operands, **op.attrs.own())
         except Error as e:

@@ -22,6 +22,8 @@ def misfit(name: str, value: Any) -> str:
         ok = all(isinstance(v, str) and v in schema.ENUMS[enum_kind] for v in values)
         what = f"{'a list of' if kind == 'enums' else 'a'} {enum_kind}"
         return "" if ok and (kind == "enum" or value is values) else what
+    if name == "backend_config" and isinstance(value, Attrs):
+        return ""  # of a typed FFI call
     what, test = _FITS.get(kind, ("", None))
     return "" if test is None or test(value) else what
 
@@ -47,7 +49,7 @@ _FITS: Final[dict[str, tuple[str, Callable[[Any], bool] | None]]] = {
     "f32": ("a number", lambda v: isinstance(v, float)),
     "bool": ("true or false", lambda v: isinstance(v, bool)),
     "unit": ("without a value", lambda v: isinstance(v, bool)),
-    "string": ("a string", lambda v: isinstance(v, str | Attrs)),
+    "string": ("a string", lambda v: isinstance(v, str)),
     "symbol": ("a symbol", lambda v: type(v) is str),
     "symbols": ("a list of symbols", _tuple_of(lambda v: type(v) is str)),
     "i64s": ("an array of integers", _INTS),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 
-from hilo.errors import Error, Unsupported
+from hilo.errors import Error
 from hilo.formats.mlir_text.cursor import Cursor
 from hilo.ir import quantized
 from hilo.ir.dtypes import DType, from_mlir, i64
-from hilo.ir.types import TOKEN, UNKNOWN, Dim, OpaqueType, Results, TensorType, TupleType, Type, bounded
+from hilo.ir.types import TOKEN, UNKNOWN, Dim, OpaqueType, Results, TensorType, TupleType, Type, UnrankedType, bounded
 
+_UNRANKED = re.compile(r"\*\s*x\s*")
 _DIMS = re.compile(r"\s*(?:(\d+|\?)\s*x\s*)")
 _BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^\]]*)\]\s*>)")
 _COMPLEX = re.compile(r"complex<\s*(\w+)\s*>")
@@ -97,10 +98,10 @@ def _future(c: Cursor) -> Type:
     return OpaqueType(f"!stablehlo.future<{', '.join(map(print_type, types))}>")
 
 
-def _tensor(body: str, c: Cursor) -> TensorType:
+def _tensor(body: str, c: Cursor) -> Type:
     """The tensor type with this text between its angle brackets."""
-    if body.startswith("*"):
-        raise Unsupported("tensors of unknown rank (tensor<*x...>) are not supported")
+    if m := _UNRANKED.match(body):
+        return UnrankedType(_element(body[m.end() :].strip(), None, c)[0])
     shape: list[int | Dim] = []
     at = 0
     while m := _DIMS.match(body, at):
