@@ -3,7 +3,7 @@
 A quantized type is a `DType` of kind "q": integers of a storage type, in memory and in numpy too, that stand for
 numbers of an expressed float type, `(i - zero_point) * scale`. There is one scale and zero point for the whole tensor,
 one for each index along an axis, or one for each block (sub-channel). What ops mean on such tensors is in
-ops/quantized.py.
+ops/quantized_rules.py.
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def any_quantized(types: Iterable[Type]) -> bool:
 
 # ---- ops
 class Rule(Protocol):
-    """What an op means on quantized tensors (ops/quantized.py).
+    """What an op means on quantized tensors (ops/quantized_rules.py).
 
     `by_storage`: it moves stored integers (or runs regions on them); else it works on the floats they stand for.
     """
@@ -278,7 +278,7 @@ class Rule(Protocol):
         ...
 
 
-RULES: Final[dict[str, Rule]] = {}  # by full name of the op; ops/quantized.py fills it
+RULES: Final[dict[str, Rule]] = {}  # by full name of the op; ops/quantized_rules.py fills it
 
 
 def rule_for(kind: Any) -> Rule:

@@ -29,6 +29,7 @@ from hilo.ops import (  # noqa: F401
     linalg,
     older,
     quantized,
+    quantized_rules,
     random,
     reduce,
     reduce_window,

@@ -1,4 +1,4 @@
-"""Quantized tensors become integers and floats: what ops/quantized.py says, spelled with plain ops. Imports ir, ops.
+"""Quantized tensors become integers and floats: what ops/quantized_rules.py says, spelled with plain ops. Imports ir, ops.
 
 Values keep their stored integers; an op on floats gets its operands dequantized, each value only once, and its results
 quantized. Parameters and results of a function are stored integers afterwards.
