@@ -186,6 +186,17 @@ ENTRY e {{ x = f32[2,3] parameter(0)
     assert print_module(parse(text)) == text
 
 
+def test_custom_call_as_jax_writes_it() -> None:
+    m = stablehlo("""func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %y = stablehlo.custom_call @work(%x) {backend_config = "", mhlo.backend_config = {uplo = 76 : ui8}} : (tensor<f32>) -> tensor<f32>
+  return %y : tensor<f32>
+}""")
+    text = print_module(m)
+    assert 'api_version=API_VERSION_TYPED_FFI, backend_config="{uplo = 76 : ui8}"' in text
+    (call,) = ops(parse(text), "custom_call")
+    assert dict(call.attrs["backend_config"]) == {"uplo": "76 : ui8"}
+
+
 def test_composite() -> None:
     m = parse("""HloModule m
 impl { x = f32[] parameter(0)

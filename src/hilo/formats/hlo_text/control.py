@@ -17,6 +17,7 @@ from hilo.ir.dtypes import i1, u32
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import Attrs, Op
 from hilo.ir.types import TOKEN, TensorType, Type, compatible
+from hilo.ops.calls import TYPED_FFI
 from hilo.ops.control import one_or_results
 from hilo.rewrite.bodies import instantiate
 
@@ -27,7 +28,6 @@ API_VERSIONS: Final = {
     "API_VERSION_ORIGINAL": 1, "API_VERSION_STATUS_RETURNING": 2, "API_VERSION_STATUS_RETURNING_UNIFIED": 3,
     "API_VERSION_TYPED_FFI": 4,
 }  # fmt: skip
-_TYPED_FFI: Final = 4
 _CHANNEL_TYPES: Final = {(False, "send"): 1, (False, "recv"): 1, (True, "send"): 2, (True, "recv"): 3}
 
 
@@ -112,7 +112,7 @@ def _custom_call(b: Body, i: Instruction) -> Op:
     if version is None:
         raise i.error(f"unknown api_version '{i.get('api_version')}'")
     config: Any = i.get("backend_config", "")
-    if version == _TYPED_FFI:
+    if version == TYPED_FFI:
         config = dictionary(config) if config else Attrs()
         if config is None:
             raise i.error("with API_VERSION_TYPED_FFI, backend_config must be a dictionary of attributes")

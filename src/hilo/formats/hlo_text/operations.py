@@ -261,7 +261,7 @@ def _gather(e: BodyEmitter, op: Op) -> Instruction:
 
 
 EMIT: Final[dict[str, Emit]] = {
-    **{name: _elementwise(opcode) for opcode, name in schema.ELEMENTWISE.items()},
+    **{name: _elementwise(opcode) for opcode, name in schema.ELEMENTWISE.items() if opcode not in schema.RARE},
     "stablehlo.constant": _constant,
     "stablehlo.broadcast_in_dim": _broadcast,
     "stablehlo.reshape": same("reshape"),

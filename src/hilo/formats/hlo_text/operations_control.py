@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from hilo.errors import Unsupported
-from hilo.formats.hlo_text.annotations import FRONTEND, FUSION, dictionary_of, text_of
+from hilo.formats.hlo_text.annotations import CONFIG, FRONTEND, FUSION, dictionary_of, text_of
 from hilo.formats.hlo_text.control import API_VERSIONS
 from hilo.formats.hlo_text.model import Instruction, Layout, Shape, shape_of, tuple_of
 from hilo.formats.mlir_text.attr_printer import by_type
 from hilo.ir.module import Function
-from hilo.ir.op import Attrs, Op
+from hilo.ir.op import Attrs, Op, Opaque
 from hilo.ir.types import TOKEN, TensorType, Type, result_types
+from hilo.ops.calls import TYPED_FFI
 
 if TYPE_CHECKING:
     from hilo.formats.hlo_text.emit import BodyEmitter
@@ -163,10 +164,11 @@ def _composite(e: BodyEmitter, op: Op) -> Instruction:
 
 def _custom_call(e: BodyEmitter, op: Op) -> Instruction:
     a = op.attrs
-    config = a["backend_config"]
+    config, api = a["backend_config"], a["api_version"]
+    if not config and isinstance(typed := a.get(CONFIG), Opaque) and typed.startswith("{"):  # as JAX writes it
+        config, api = str(typed), TYPED_FFI
     if isinstance(config, Attrs):
         config = by_type(config) if config else ""
-    api = a["api_version"]
     if api not in _API_NAMES:
         raise _error(op, f"HLO has no api_version {api}")
     callees = tuple(e.module.function(name) for name in a["called_computations"] or ())

@@ -27,6 +27,9 @@ def _table(text: str) -> dict[str, tuple[str, ...]]:
     return {name: tuple(words.split()) for names, _, words in rows for name in names.split()}
 
 
+#: Opcodes that XLA's text has, but not all of its compilers: they are read, and written as what they are made of.
+RARE: Final = words("acos acosh asin asinh atanh cosh mulhi sinh")
+
 #: HLO opcodes that are an op of the same meaning, elementwise on their operands.
 ELEMENTWISE: Final[dict[str, str]] = {
     **{
@@ -38,7 +41,7 @@ ELEMENTWISE: Final[dict[str, str]] = {
             "shift-right-arithmetic shift-right-logical subtract xor select clamp"
         )
     },
-    **{name: f"chlo.{name}" for name in words("acos acosh asin asinh atanh cosh erf mulhi sinh")},
+    **{name: f"chlo.{name}" for name in (*RARE, "erf")},
 }
 
 _GROUPS = "replica_groups channel_id use_global_device_ids constrain_layout mode"
