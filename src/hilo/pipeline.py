@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 Pass = Callable[[Function], Function]
 PASSES = ("inline", "shapes", "legalize", "simplify", "fuse", "schedule")  # what `hilo opt --passes` may name
 GIL_COST = 20_000.0  # estimated ns of a call from which other Python threads may run during it
-REQUIRED = ("inline", "shapes", "legalize", "schedule")  # what native code cannot do without: `stop` and `skip` do not touch it
+# What native code cannot do without: `stop` and `skip` do not touch it.
+REQUIRED = ("inline", "shapes", "legalize", "schedule")
 PHASES = ("input", *PASSES, "plan", "codegen")  # what `hilo compile --to` may name
 
 

@@ -16,7 +16,9 @@ import numpy as np
 
 from hilo.errors import Error
 from hilo.ir.module import Function, Module
-from hilo.ir.types import TensorType
+from hilo.ir.types import TensorType, has_unknown_sizes
+
+Sized = tuple[TensorType, "np.ndarray | None"]
 
 
 def entry_option(f: Callable[..., Any]) -> Callable[..., Any]:
@@ -38,14 +40,28 @@ def function(module: Module, name: str) -> Function:
     return module[name]
 
 
-def arguments(f: Function, files: Sequence[str], seed: int | None) -> list[np.ndarray]:
-    """One array per parameter of `f`: from .npy and .npz files in order, or at random."""
+def arguments(f: Function, files: Sequence[str], seed: int | None,
+              sizes: Callable[[], list[Sized]] | None = None) -> list[np.ndarray]:  # fmt: skip
+    """One array per parameter of `f`: from .npy and .npz files in order, or at random. `sizes` gives the types, and
+    some values, of parameters whose sizes are known only at run time."""
     if not files and (seed is not None or not f.params):
         rng = np.random.default_rng(seed)
+        if sizes is not None and has_unknown_sizes(f):
+            return [random_array(t, rng) if value is None else value for t, value in sizes()]
         return [random_array(t, rng) for t in f.param_types if isinstance(t, TensorType)]
     if not files:
         raise Error(f"@{f.name} takes {len(f.params)} arrays: name .npy or .npz files, or use --random SEED")
     return [a for path in files for a in read_arrays(path)]
+
+
+def sizes(module: Module, entry: str, dim: int | None) -> list[Sized]:
+    """Types and known values of the parameters of `entry` where run-time sizes are `dim`, if the program lets them."""
+    from hilo.passes.inline import inline
+    from hilo.passes.shapes import example_sizes
+
+    if dim is None:
+        raise Error(f"@{entry} has sizes that are known only at run time: choose them with --dim N, or give arrays")
+    return example_sizes(inline(module, entry), dim)
 
 
 def read_arrays(path: str) -> list[np.ndarray]:

@@ -15,6 +15,7 @@ from hilo.cli.common import (
     atomic_write,
     entry_option,
     function,
+    sizes,
     summary,
     target_option,
     threads_option,
@@ -28,6 +29,7 @@ from hilo.cli.common import (
 @target_option
 @threads_option
 @click.option("--random", "seed", type=click.IntRange(0), metavar="SEED", help="Random arrays instead of files.")
+@click.option("--dim", type=click.IntRange(0), metavar="N", help="With --random: sizes known only at run time are N.")
 @click.option("--interpret", is_flag=True, help="Run the reference interpreter instead of native code.")
 @click.option(
     "--check", is_flag=True, help="Run the interpreter beside the native code; name the first op that differs."
@@ -37,17 +39,18 @@ from hilo.cli.common import (
     "--save", metavar="FILE.npz", type=click.Path(), help="Save the results as result0, result1 ..."
 )
 def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, seed: int | None,
-            interpret: bool, check: bool, timed: bool, save: str | None) -> None:  # fmt: skip
+            dim: int | None, interpret: bool, check: bool, timed: bool, save: str | None) -> None:  # fmt: skip
     """Run a program (StableHLO text) on arrays from .npy or .npz files, in the order of its parameters.
 
     \b
     hilo run model.mlir x.npy weights.npz
     hilo run model.mlir --random 0 --time
     hilo run model.mlir --random 0 --check
+    hilo run dynamic.mlir --random 0 --dim 8
     hilo run model.mlir x.npy --save results.npz
     """
     module = hilo.load(file)
-    args = arguments(function(module, entry), arrays, seed)
+    args = arguments(function(module, entry), arrays, seed, lambda: sizes(module, entry, dim))
     if check:
         _check(module, entry, target, threads, args)
         return

@@ -33,7 +33,9 @@ class Atom:
 
     __slots__ = ("args", "hi", "lo", "name", "order", "source")
 
-    def __init__(self, name: str, args: tuple[Number, ...], lo: int, hi: int, source: tuple[str, int, int] | None) -> None:
+    def __init__(
+        self, name: str, args: tuple[Number, ...], lo: int, hi: int, source: tuple[str, int, int] | None
+    ) -> None:
         self.name = name
         self.args = args
         self.lo = lo
@@ -244,7 +246,8 @@ def rebuild(terms: Iterable[Any]) -> Number:
 
 @dataclass(frozen=True)
 class Guard:
-    """What must hold of sizes: `condition` is not zero; else `message`, with `values` for {0}, {1} ..., says what is wrong."""
+    """What must hold of sizes: `condition` is not zero; else `message` says what is wrong, with `values` where it has
+    {0}, {1} ..."""
 
     condition: Number
     message: str
@@ -343,7 +346,7 @@ def apply(name: str, *args: Number) -> Number:
         n = abs(args[1]) - 1
         return _atom(name, args, 0 if lower(args[0]) >= 0 else -n, n)
     if name in ("floordiv", "quotient") and isinstance(args[1], int) and args[1] > 0:
-        return _atom(name, args, *(EVALUATE[name](end, args[1]) for end in (lower(args[0]), upper(args[0]))))
+        return _atom(name, args, EVALUATE[name](lower(args[0]), args[1]), EVALUATE[name](upper(args[0]), args[1]))
     if name in ("and", "or", "xor") and all(lower(a) >= 0 and upper(a) <= 1 for a in args):
         return _atom(name, args, 0, 1)
     return _atom(name, args)
@@ -396,7 +399,8 @@ def _simpler_remainder(a: Number, b: Number) -> Number | None:
 def divide(a: Number, b: Number) -> Number | None:
     """a / b as a polynomial, where b is one monomial (with a coefficient) that divides every term of a; else None."""
     if isinstance(b, int):
-        return _make({m: c // b for m, c in _terms(a).items()}) if b and all(c % b == 0 for c in _terms(a).values()) else None
+        fits = b != 0 and all(c % b == 0 for c in _terms(a).values())
+        return _make({m: c // b for m, c in _terms(a).items()}) if fits else None
     if a is b:
         return 1
     if len(b.terms) != 1:

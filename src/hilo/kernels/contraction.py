@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir import dtypes
+from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
@@ -20,6 +21,7 @@ from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
 from hilo.kernels.contraction_bound import Panels, constant_of
 from hilo.kernels.contraction_nest import Nest, Place
 from hilo.kernels.contraction_plan import Plan, plan, recipe
+from hilo.kernels.contraction_sizes import is_static, planned_for, with_sizes
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import pointer
 from hilo.loop.arith import reduce_precision
@@ -118,7 +120,7 @@ class _Lowering:
     def should_swap(self, c: Contraction) -> bool:
         """Whether to compute the transposed product: where N is too small for vectors, and M is not."""
         _, m, n, k = c.sizes
-        if self.r.acc.is_complex or m <= n:
+        if self.r.acc.is_complex or not is_static(c.sizes) or m <= n:
             return False
         if n == 1:
             return True
@@ -266,10 +268,12 @@ class _Lowering:
         """Where micro-kernels find A and B, and the plan."""
         c, r = self.c, self.r
         bt, m, n, k = c.sizes
+        if not is_static(c.sizes):
+            planned_for(c.sizes)
         complex_ = r.acc.is_complex
         sizes = (bt, m, 2 * n if complex_ else n, 2 * k if complex_ else -(-k // r.parts))
         a = self.in_place("a")
-        if a is not None and a.row * r.size % 4096 == 0 and a.column == 1 and m >= 64 and n >= 256:
+        if a is not None and a.row * r.size % 4096 == 0 and a.column == 1 and typical(m) >= 64 and n >= 256:
             a = None
         a = a or self.packed_a()
         b = self.in_place("b")
@@ -283,9 +287,10 @@ class _Lowering:
         stream = m == 1 and column == 1 and k > 1
 
         def planned(bound: bool) -> Plan:
-            return plan(
-                sizes, r, self.target, b_row=row, b_column=column, inner=inner, stream=stream, bound=bound
-            )
+            options = {"b_row": row, "b_column": column, "inner": inner and isinstance(m, int), "stream": stream}
+            if is_static(sizes):
+                return plan(sizes, r, self.target, **options, bound=bound)
+            return with_sizes(plan(planned_for(sizes), r, self.target, **options, bound=bound), sizes)
 
         p = planned(dtype is not None)
         if dtype is not None and p.kind == "tile" and p.blocks[0] == 1 and k:

@@ -162,7 +162,7 @@ class Finish:
                 x = Elem(self.out.dtype, x.re, x.im)
             if self.epilogue is not None:
                 shape = self.stored.shape
-                at = index.delinear(position, shape) if prod(shape) > 1 else [index.ZERO] * len(shape)
+                at = index.delinear(position, shape) if prod(shape) != 1 else [index.ZERO] * len(shape)
                 readers = [lambda i, s=s: s.load(b, tuple(i), v.lanes, v.mask) for s in sources]
                 x = self.epilogue.build(b, at, x, readers)
             store(b, result, position, x, v)

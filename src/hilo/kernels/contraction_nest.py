@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hilo.ir.dims import typical
 from hilo.ir.types import TensorType
 from hilo.kernels import microkernel
 from hilo.kernels.contraction_finish import Finish
 from hilo.kernels.contraction_pack import phase_func
 from hilo.kernels.contraction_panels import PanelTurn, copy_panels, turn_panel
 from hilo.kernels.contraction_plan import Plan, Recipe
+from hilo.kernels.contraction_sizes import rests
 from hilo.kernels.lowered import Phase
 from hilo.kernels.memory import pointer
 from hilo.loop import index
@@ -92,7 +94,7 @@ class Nest(Finish):
 
         def span(i: Index, block: int, size: int) -> tuple[Node, Node]:
             lo = index.node(b, i * block)
-            if block >= size:
+            if isinstance(size, int) and block >= size:
                 return b.i64(0), b.i64(size)
             return lo, b.smin(b.add(lo, block), size)
 
@@ -140,7 +142,7 @@ class Nest(Finish):
                     start, step = (source, b_row) if panels is None else (at, vectors * lanes * size)
                     following = b.gep(source, p.block_k * b_row if p.skinny else together * b_col)
                 line_count = max(1, vectors * lanes * self.b_size // 64)
-                lines = -(-line_count // max(1, -(-m // p.rows)))  # all tiles together fetch the whole panel
+                lines = -(-line_count // max(1, typical(-(-m // p.rows))))  # all tiles together fetch the whole panel
 
                 def tile(i: Node, rows: int) -> None:
                     t = microkernel.Tile(
@@ -178,10 +180,23 @@ class Nest(Finish):
                     if self.where == "stack":
                         self.finish(b, bufs, batch, i, rows, j, live, ct, c_row)
 
-                whole = m - m % p.rows
+                whole = m // p.rows * p.rows
                 b.for_(m0, b.smin(m1, whole), p.rows, lambda i: tile(i, p.rows))
-                if m % p.rows:
-                    b.if_(b.cmp("eq", m1, m), lambda: tile(b.i64(whole), m % p.rows))
+                heights = list(rests(m, p.rows))
+                if isinstance(m, int):
+                    for height in heights:
+                        b.if_(b.cmp("eq", m1, m), lambda height=height: tile(b.i64(whole), height))
+                    return
+
+                def last_rows() -> None:
+                    at = b.i64(whole)
+                    for height in heights:
+                        fits = b.cmp("sge", b.sub(m, at), height)
+                        b.if_(fits, lambda at=at, height=height: tile(at, height))
+                        at = b.select(fits, b.add(at, height), at)
+
+                if heights:
+                    b.if_(b.cmp("eq", m1, m), last_rows)
 
             def each_panel(lo: Node, hi: Node, f: PanelTurn) -> None:
                 """`f` for the panels of columns lo..hi, with the place of each among packed ones that begin at lo."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir import dtypes
+from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType
 from hilo.loop.element import held_type
 
@@ -127,7 +128,7 @@ class Plan:
 
     @property
     def unit_cost(self) -> float:
-        return self.cost / max(self.units, 1)
+        return self.cost / max(typical(self.units), 1)
 
 
 def tiles_for(registers: int) -> list[tuple[int, int]]:

@@ -1,7 +1,7 @@
 """Kernels of ops with run-time sizes. Imports kernels, ops, ir.dims.
 
-Most strategies take sizes for numbers. One that must know a size raises `Undecided`; then the next way is tried: a plain
-loop over elements, or, where the only unknown size counts independent items, item by item with the kernel of one.
+Most strategies take sizes for numbers. One that must know a size raises `Undecided`; then the next way is tried: a loop
+over elements, or, where the only unknown size counts independent items, item by item with the kernel of one.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from hilo.errors import Unsupported
 from hilo.ir.dims import Undecided
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, result_types
-from hilo.kernels import elementwise, rows
+from hilo.kernels import elementwise, fusion, rows
 from hilo.kernels.items import lower_items
 from hilo.kernels.lowered import Lowered
 from hilo.ops.as_rows import convolution_as_sum, dot_as_sum, windows_as_reduce
-from hilo.ops.fusion import composes, wrap
+from hilo.ops.fusion import composes, contracts, wrap
+from hilo.rewrite.bodies import instantiate
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -43,8 +44,29 @@ def lower(op: Op, target: Target) -> Lowered:
 
 def _fusion(op: Op, target: Target) -> Lowered:
     body, n = op.attrs["body"], len(op.operands)
+    if op.attrs["kind"] == "contraction":
+        return fusion.lower_contraction(op, target)
     kernel = rows.lower if op.attrs["kind"] == "rows" else elementwise.lower
     return kernel(body, range(n), n, target)
+
+
+def _contraction_as_rows(op: Op, target: Target) -> Lowered:
+    """A contraction with what is computed from it, as a sum row by row."""
+    body = op.attrs["body"]
+    if op.attrs["kind"] != "contraction":
+        raise Undecided("a fusion of run-time sizes")
+    (hero,) = (o for o in body.ops if contracts(o))
+    copies, (total,) = instantiate(dot_as_sum(hero), list(dict.fromkeys(hero.operands)))
+    new: dict[Op, Op] = {hero: total}
+    ops: list[Op] = []
+    for o in body.ops:
+        if o is hero:
+            ops.extend(copies)
+        else:
+            new[o] = o.with_operands([new[x] for x in o.operands]) if o not in body.params else o
+            ops.append(new[o])
+    n = len(op.operands)
+    return rows.lower(body.replace(ops=ops, results=[new[r] for r in body.results]), range(n), n, target)
 
 
 def _elements(op: Op, target: Target) -> Lowered:
@@ -78,7 +100,7 @@ def _convolution_as_rows(op: Op, target: Target) -> Lowered:
 
 _ANY: Final[tuple[Strategy, ...]] = (_items, kernels.lower)
 _WAYS: Final[dict[str, tuple[Strategy, ...]]] = {
-    "hilo.fusion": (_fusion,),
+    "hilo.fusion": (_fusion, _contraction_as_rows),
     "stablehlo.concatenate": (_elements,),
     "stablehlo.transpose": (_elements,),
     "stablehlo.dynamic_update_slice": (_elements,),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from hilo.ir.dims import Number, typical, upper
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
@@ -18,7 +19,6 @@ from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
 from hilo.kernels.space import Space, collapse, flat
-from hilo.ir.dims import Number, typical, upper
 from hilo.loop import index
 from hilo.loop import sizes as run_time
 from hilo.loop.builder import I64, PTR, Builder, Func, Node

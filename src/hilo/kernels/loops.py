@@ -36,7 +36,7 @@ def vector_loop(
     init: tuple[Node, ...] = (),
     tail: Turn | None = None,
 ) -> tuple[Node, ...]:
-    """Run `carried = body(vectors, carried)` for the vectors of lo..hi, which lies in 0..extent (maybe a run-time size).
+    """Run `carried = body(vectors, carried)` for the vectors of lo..hi, which lies in 0..extent.
 
     `lo` is a multiple of lanes * unroll (powers of two), and so is `hi` unless it is `extent`. `body` gets `unroll`
     vectors a turn; then `tail` (by default `body`) gets single vectors, the last one masked, or (without `masks`)

@@ -94,7 +94,8 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     moved = sum(typical(x.tensor.nbytes) for x in (*body.params, *body.results)) / max(typical(prod(shape)), 1)
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
     p = Plan(rows, kept, reduced, inner, lanes, unroll, cost)
-    if rows.passes == 1 and not any(rows.full) and free and typical(p.units) < FEW_UNITS and typical(prod(shape)) > 4 * CHUNK:
+    few = typical(p.units) < FEW_UNITS and typical(prod(shape)) > 4 * CHUNK
+    if rows.passes == 1 and not any(rows.full) and free and few:
         p.chunked = max(range(len(reduced.sizes)), key=lambda k: typical(reduced.sizes[k]))
         n = typical(reduced.sizes[p.chunked])
         others = typical(prod(shape)) // n // typical(p.units)

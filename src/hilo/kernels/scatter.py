@@ -194,7 +194,8 @@ class _Scatter:
                     self._combine(source + v.at, place, v.lanes, None if mask is None or mask.const else mask)
                 return ()
 
-            vector_loop(b, lo, hi, length, turn, lanes=lanes if upper(length) >= lanes else 1, masks=self.target.has_masks)
+            fits = lanes if upper(length) >= lanes else 1
+            vector_loop(b, lo, hi, length, turn, lanes=fits, masks=self.target.has_masks)
 
         b.if_(inside, apply)
 

@@ -342,7 +342,8 @@ class Builder:
             out.append(r)
         return tuple(out)
 
-    def for_(self, lo: Node | Number, hi: Node | Number, step: Node | Number, body: Callable[..., Iterable[Node] | None],
+    def for_(self, lo: Node | Number, hi: Node | Number, step: Node | Number,
+             body: Callable[..., Iterable[Node] | None],
              init: Iterable[Node] = (), *, unroll: int = 1) -> tuple[Node, ...]:  # fmt: skip
         """for iv in range(lo, hi, step): carried = body(iv, *carried). Gives the last carried values."""
         lo, hi, step = (x if isinstance(x, Node) else self.i64(x) for x in (lo, hi, step))

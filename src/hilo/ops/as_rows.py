@@ -20,13 +20,13 @@ from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
 from hilo.ops.checks import tensor
+from hilo.ops.compare import select
 from hilo.ops.constant import constant
 from hilo.ops.convert import convert
 from hilo.ops.convolution import windows as convolution_windows
 from hilo.ops.elements import Indices, Operand, all_in_range, choose
 from hilo.ops.elementwise_arith import add, multiply
 from hilo.ops.elementwise_bits import and_, or_
-from hilo.ops.compare import select
 from hilo.ops.reduce import reduce
 from hilo.ops.shape import broadcast_in_dim, reshape
 from hilo.ops.sharding import unsharded
@@ -35,7 +35,7 @@ from hilo.ops.window_axes import Axis, axes
 
 @op("windows", dialect="hilo", typed=True)
 class windows:
-    """All windows of a tensor: element [o..., k...] of the result is element k of window o; `init` where there is none.
+    """All windows of a tensor: element [o..., k...] of the result is element k of window o, or else `init`.
 
     Operands: the tensor, a rank-0 value. `axes`: how the windows lie along each axis. Made for windows that are reduced.
     """
@@ -125,7 +125,7 @@ def windows_as_reduce(o: Op) -> Function:
 
 
 def convolution_as_sum(o: Op) -> Function:
-    """A convolution as [b, 0, f]x[0, i, o]->[b, 0, f]: windows of lhs times rhs, summed; what is no element is left out."""
+    """A convolution [b, 0, f]x[0, i, o]->[b, 0, f]: windows of lhs times rhs, summed; padding is left out."""
     a = o.attrs
     if a["feature_group_count"] != 1 or a["batch_group_count"] != 1:
         raise Undecided("a convolution with groups")

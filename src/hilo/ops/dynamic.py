@@ -65,6 +65,7 @@ class broadcast:
 
     @staticmethod
     def evaluate(x: np.ndarray, *, broadcast_dimensions: tuple[int, ...], type: TensorType) -> np.ndarray:  # noqa: A002
+        assert broadcast_in_dim.evaluate is not None
         return broadcast_in_dim.evaluate(x, broadcast_dimensions=broadcast_dimensions, type=type)
 
     @staticmethod

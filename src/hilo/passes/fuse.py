@@ -146,7 +146,7 @@ class _Fuser:
 
 
 def _compiled(t: object) -> bool:
-    return isinstance(t, TensorType) and t.is_static
+    return isinstance(t, TensorType) and t.size != -1
 
 
 def _fusible(o: Op) -> bool:

@@ -120,6 +120,7 @@ def _check_kind(op: Op) -> None:
 def _check_type(op: Op, t: Type) -> None:
     if isinstance(t, TensorType):
         if not all(isinstance(d, int) or d.is_known for d in t.shape):
-            raise Unsupported(f"{t} has a symbolic dimension that follows from nothing", loc=op.loc, op=op.kind.full_name)
+            problem = f"{t} has a symbolic dimension that follows from nothing"
+            raise Unsupported(problem, loc=op.loc, op=op.kind.full_name)
     elif isinstance(t, OpaqueType) and t.text != "!stablehlo.token":
         raise Unsupported(f"values of type {t} cannot be compiled", loc=op.loc, op=op.kind.full_name)

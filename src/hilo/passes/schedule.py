@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from hilo.ir.dims import typical
 from hilo.ir.module import Function
 from hilo.ir.op import GET, PARAMETER, Op
 from hilo.ir.types import TensorType, result_types
@@ -44,7 +45,7 @@ def size_of(o: Op) -> int:
     """Bytes that `o` writes; renames write nothing."""
     if o.kind is PARAMETER or o.kind.full_name in _RENAMES or o.kind.full_name == "stablehlo.constant":
         return 0
-    return sum(t.nbytes for t in result_types(o.type) if isinstance(t, TensorType) and t.is_static)
+    return sum(typical(t.nbytes) for t in result_types(o.type) if isinstance(t, TensorType) and t.size != -1)
 
 
 def peak_bytes(ops: Sequence[Op], results: Iterable[Op]) -> int:

@@ -163,8 +163,8 @@ def _sliced(r: Refiner, o: Op, x: Op, starts: Sequence[Number], limits: Sequence
     for s, e, k, n in zip(starts, limits, strides, x.shape, strict=True):
         fits = [dims.apply("le", 0, s), dims.apply("le", s, e), dims.apply("le", e, n), dims.apply("lt", 0, k)]
         for holds in fits:
-            r.guard(holds, f"a slice leaves {x.tensor}: start {{0}}, limit {{1}}, stride {{2}} along an axis of size {{3}}",
-                    s, e, k, n)  # fmt: skip
+            message = "start {0}, limit {1}, stride {2} along an axis of size {3}"
+            r.guard(holds, f"a slice leaves {x.tensor}: {message}", s, e, k, n)
     t = declared(r, o, [dims.floordiv(e - s + k - 1, k) for s, e, k in zip(starts, limits, strides, strict=True)])
     return made(o, "slice", [x], t, start_indices=tuple(starts), limit_indices=tuple(limits), strides=tuple(strides))
 
@@ -261,8 +261,10 @@ def _reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
         for m, k in zip(x.shape, operands[0].shape, strict=True):
             r.equal(m, k)
     shape = [axis.count(m) for axis, m in zip(a, operands[0].shape, strict=True)]
-    each = [TensorType(t.dtype, shape) for t in o.type.types] if isinstance(o.type, Results) else [declared(r, o, shape)]
-    return same_kind(o, operands, Results(each) if isinstance(o.type, Results) else each[0])
+    if not isinstance(o.type, Results):
+        return same_kind(o, operands, declared(r, o, shape))
+    each = [TensorType(t.dtype, shape) for t in o.type.types if isinstance(t, TensorType)]
+    return same_kind(o, operands, Results(each))
 
 
 @rule("dynamic_conv", "convolution")

@@ -10,6 +10,7 @@ checked once per call. Where two sizes must be equal, one takes the other's plac
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -19,12 +20,11 @@ from hilo.errors import Error, Unsupported, VerifyError
 from hilo.ir import dims
 from hilo.ir.dims import Atom, Guard, Number, Size
 from hilo.ir.module import Function, parameter
-from hilo.ir.op import GET, PARAMETER, Attrs, Op
+from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
 from hilo.ir.registry import lookup
 from hilo.ir.types import Results, TensorType, Type, equations, result_types
 from hilo.passes.shape_rules import RULES
 from hilo.passes.shape_values import value_of
-from hilo.rewrite.regions import regions
 
 COMPUTED = "computed values; only sizes that follow from shapes and integer arguments are compiled"
 MOST_ELEMENTS = 16  # of an integer argument that may hold sizes
@@ -41,11 +41,13 @@ def refine(f: Function) -> Function:
     while True:
         r = Refiner(known)
         out = r.function(f, _parameters(f, r))
-        for g in r.guards:
+        found, r.guards = r.guards, []
+        again = r.solve()
+        known = r.known
+        for g in (*r.guards, *(found if not again else ())):  # the last walk knows most of what ops ask for
             guards.setdefault((g.condition, g.message), g)
-        if not r.solve():
+        if not again:
             break
-    guards.update({(g.condition, g.message): g for g in r.guards})
     checks = Op(lookup("hilo.guards"), (), Attrs(guards=tuple(guards.values())), Results(()), f.loc)
     return out.replace(ops=[*out.params, checks, *out.ops[len(out.params) :]])
 
@@ -59,9 +61,9 @@ def _parameters(f: Function, r: Refiner) -> list[Op]:
             shape = [d if isinstance(d, int) else r.now(dims.axis_size(i, k, d.bound)) for k, d in enumerate(t.shape)]
             for k, d in enumerate(t.shape):
                 if not isinstance(d, int) and d.bound is not None:
-                    n = dims.axis_size(i, k, d.bound)
-                    r.guard(dims.apply("le", dims.axis_size(i, k), d.bound),
-                            f"argument {i}: axis {k} must be at most {d.bound}, but is {{0}}", dims.axis_size(i, k))  # fmt: skip
+                    n = dims.axis_size(i, k)
+                    message = f"argument {i}: axis {k} must be at most {d.bound}, but is {{0}}"
+                    r.guard(dims.apply("le", n, d.bound), message, n)
             t = TensorType(t.dtype, shape)
         new = parameter(i, t, p.loc)
         if isinstance(t, TensorType) and t.is_static and t.dtype.is_int and t.size <= MOST_ELEMENTS:
@@ -108,14 +110,13 @@ class Refiner:
             a, b = self.now(a), self.now(b)
             if a is b or a == b or dims.is_computed(a - b):
                 continue
-            self.guard(dims.apply("eq", a, b), f"sizes do not agree: {where} needs {a} = {b}, but they are {{0}} and {{1}}",
-                       a, b)  # fmt: skip
+            message = f"sizes do not agree: {where} needs {a} = {b}, but they are {{0}} and {{1}}"
+            self.guard(dims.apply("eq", a, b), message, a, b)
             pick = _solved(a, b)
             if pick is None:
                 continue
             symbol, value = pick
-            for s, v in self.known.items():
-                self.known[s] = dims.evaluate(v, lambda x: value if x is symbol else _itself(x))
+            self.known = {s: _replaced(v, symbol, value) for s, v in self.known.items()}
             self.known[symbol] = value
             found = True
         return found
@@ -170,7 +171,7 @@ class Refiner:
         t = o.type
         few = isinstance(t, TensorType) and t.is_static and t.dtype.kind in "iub" and 0 < t.size <= MOST_ELEMENTS
         if found is None and few and o.kind is not PARAMETER:
-            found = np.full(t.shape, None, object)
+            found = np.full(o.shape, None, object)
         if found is None:
             return
         for k, n in enumerate(found.flat):
@@ -247,8 +248,9 @@ class Refiner:
                 attrs[k] = region(v)
             elif isinstance(v, tuple) and v and isinstance(v[0], Function):
                 attrs[k] = tuple(map(region, v))
-        bodies = [attrs["body"]] if "body" in attrs else [g for v in attrs.values() for g in (v if isinstance(v, tuple) else (v,))]
-        wanted = [x.type for x in operands[: len(bodies[0].results)]] if not first else bodies[0].result_types
+        branches = [g for v in attrs.values() for g in (v if isinstance(v, tuple) else (v,))]
+        bodies = [attrs["body"]] if "body" in attrs else branches
+        wanted = bodies[0].result_types if first else tuple(x.type for x in operands[:carried])
         for g in bodies:
             for a, b in zip(g.result_types, wanted, strict=True):
                 self.agree(a, b)
@@ -260,8 +262,10 @@ class Refiner:
         (holds,) = self.integers(operands[0], "the condition of a shape assertion")
         if dims.is_computed(holds):
             raise Unsupported(f"the condition of a shape assertion depends on {COMPUTED}")
-        message = str(o.attrs.get("error_message", "a shape assertion failed"))
-        self.guard(holds, message, *(self.integers(x, "a value in a shape assertion's message")[0] for x in operands[1:]))
+        message = o.attrs.get(".error_message", o.attrs.get("error_message", "a shape assertion failed"))
+        message = _text(message) if isinstance(message, Opaque) else str(message)
+        shown = [self.integers(x, "a value in a shape assertion's message")[0] for x in operands[1:]]
+        self.guard(holds, message, *shown)
 
 
 def _fresh(o: Op, placed: dict[Op, None]) -> list[Op]:
@@ -278,6 +282,20 @@ def _fresh(o: Op, placed: dict[Op, None]) -> list[Op]:
             stack.append((x, True))
             stack.extend((y, False) for y in reversed(x.operands))
     return list(order)
+
+
+def _text(literal: str) -> str:
+    """The text of a string literal in MLIR's syntax."""
+    inside = literal.strip().removeprefix('"').removesuffix('"')
+    plain = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
+    return re.sub(
+        r"\\([0-9A-Fa-f]{2}|.)", lambda m: plain[m[1]] if m[1] in plain else chr(int(m[1], 16)), inside
+    )
+
+
+def _replaced(n: Number, symbol: Atom, value: Number) -> Number:
+    """`n` with `value` in the place of `symbol`."""
+    return dims.evaluate(n, lambda a: value if a is symbol else _itself(a))
 
 
 def _itself(a: Atom) -> Number:
@@ -302,37 +320,37 @@ def _solved(a: Number, b: Number) -> tuple[Atom, Number] | None:
 
 
 def example_sizes(f: Function, size: int) -> list[tuple[TensorType, np.ndarray | None]]:
-    """For each argument of `f` its type where every free size is `size`, and its value, if it holds sizes (or integers that
-    are checked: zeros).
+    """For each argument of `f` its type where every free size is `size`, and its value, if it holds sizes or what is
+    checked with them.
 
-    `f` is a function before `refine`, without calls. Sizes that follow from others do; guards may still refuse them.
+    `f` is a function before `refine`, without calls. Sizes that follow from others do; a program may still refuse them.
     """
     known: dict[Atom, Number] = {}
+    guards: list[Guard] = []
     while True:
         r = Refiner(known)
         params = _parameters(f, r)
         out = r.function(f, params)
-        if not r.solve():
+        again = r.solve()
+        known = r.known
+        guards += r.guards
+        if not again:
             break
-    used: dict[Atom, None] = {}
-    for o in out.ops:
-        for t in result_types(o.type):
-            for d in t.shape if isinstance(t, TensorType) else ():
-                used.update(dims.symbols(d))
-    checked = {a for g in r.guards for a in dims.symbols(g.condition)}
+    types = [t for o in out.ops for t in result_types(o.type) if isinstance(t, TensorType)]
+    used = {a for t in types for d in t.shape for a in dims.symbols(d)}
+    checked = {a for g in guards for a in dims.symbols(g.condition)}
+
+    def number(n: Number, other: int) -> int:
+        """`n` where sizes are `size` and integers that are no sizes `other`."""
+        return dims.evaluate(r.now(n), lambda a: min(size, a.hi) if a in used or a.source[0] == "axis" else other)  # type: ignore[index]
+
+    other = next((x for x in (size, 0) if all(number(g.condition, x) for g in guards)), 0)
     found: list[tuple[TensorType, np.ndarray | None]] = []
     for i, p in enumerate(params):
         t = p.tensor
-        shape = [dims.evaluate(d, lambda a: min(size, a.hi)) for d in t.shape]
-        value = None
-        if p in r.values and any(_names(dims.element(i, k)) in {*known, *used, *checked} for k in range(t.size)):
-            numbers = [dims.evaluate(n, lambda a: size if a in used else 0) for n in r.values[p].flat]
-            value = np.array(numbers).astype(t.dtype.np).reshape(shape)
+        shape = [number(d, other) for d in t.shape]
+        elements = [dims.element(i, k) for k in range(t.size)] if p in r.values else []
+        matters = any(dims.symbol_of(n) in {*known, *used, *checked} for n in elements)
+        value = np.array([number(n, other) for n in elements]).astype(t.dtype.np).reshape(shape) if matters else None
         found.append((t.with_shape(shape), value))
     return found
-
-
-def _names(n: Number) -> Atom:
-    a = dims.symbol_of(n)
-    assert a is not None
-    return a

@@ -2,8 +2,8 @@
 
 Imports ir.dims, loop, plan.program.
 
-Sizes follow from a few symbols (sizes of arguments' axes, integers among the arguments). `i32 shapes(symbols, out)` checks
-the guards and gives the bytes of the arena and the shapes of the results, before anything is allocated.
+Sizes follow from a few symbols (sizes of arguments' axes, integers among the arguments). `i32 shapes(symbols, out)`
+checks the guards and gives the bytes of the arena and the shapes of the results, before anything is allocated.
 
 Buffers whose sizes are multiples of one expression lie in an arena of their own, laid out in units of it: what fits for
 one value of the expression fits for all. The arenas lie one after the other.

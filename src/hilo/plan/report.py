@@ -10,8 +10,9 @@ from hilo.plan.program import Buffer, Program
 
 @dataclass(frozen=True)
 class MemoryReport:
-    """Bytes of one call (of typical size, where sizes are known only at run time). `temporaries` is the arena, `peak` all that is live at the worst moment (arguments and results
-    included), `largest` the biggest temporaries as (bytes, type, op, source location)."""
+    """Bytes of one call (of typical size, where sizes are known only at run time). `temporaries` is the arena, `peak`
+    all that is live at the worst moment (arguments and results included), `largest` the biggest temporaries as (bytes,
+    type, op, source location)."""
 
     arguments: int
     results: int
@@ -40,7 +41,8 @@ def memory_report(program: Program, count: int = 10) -> MemoryReport:
     roots = [b for b in program.buffers if b.shares is None and b.first >= 0]
     big = sorted(roots, key=lambda b: -typical(b.nbytes))[:count]
     largest = tuple(
-        (typical(b.nbytes), repr(b.type) if b.type else "scratch", b.source.name if b.source else "", _where(b)) for b in big
+        (typical(b.nbytes), repr(b.type) if b.type else "scratch", b.source.name if b.source else "", _where(b))
+        for b in big
     )
     constants = sum(c.nbytes for c in program.constants)
     arena = typical(program.arena_size)

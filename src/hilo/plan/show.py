@@ -8,7 +8,8 @@ from hilo.plan.program import Buffer, Call, Copy, Program, Step, While
 
 def show(program: Program) -> str:
     """Steps in order, indented by loops and branches; each buffer as kind and place."""
-    lines = [f"program {program.name}: arena of {_number(program.arena_size)} bytes, {len(program.constants)} constants"]
+    arena = _number(program.arena_size)
+    lines = [f"program {program.name}: arena of {arena} bytes, {len(program.constants)} constants"]
     stack: list[tuple[int, str | Step]] = [(1, s) for s in reversed(program.steps)]
     while stack:
         depth, s = stack.pop()
