@@ -99,6 +99,30 @@ def test_locations() -> None:
     assert 'metadata={op_name="jit(f)/mul" source_file="other.py" source_line=3}' in text
 
 
+def test_stack_frames() -> None:
+    m = parse("""HloModule m
+FileNames
+1 "a.py"
+2 "b.py"
+FunctionNames
+1 "f"
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=5 end_column=9}
+2 {file_name_id=2 function_name_id=1 line=8 end_line=8 column=1 end_column=4}
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+2 {file_location_id=2 parent_frame_id=2}
+3 {file_location_id=2 parent_frame_id=4}
+ENTRY e { x = f32[] parameter(0)
+  y = f32[] negate(x), metadata={stack_frame_id=2}
+  ROOT z = f32[] negate(y), metadata={op_name="n" stack_frame_id=3} }
+""")
+    first, second = ops(m, "negate")
+    assert [str(c) for c in first.loc.children] == ["b.py:8:1", "a.py:3:5"]
+    assert first.loc.kind == "callsite"
+    assert str(second.loc) == "b.py:8:1"  # a frame that leads back to itself ends somewhere
+
+
 def test_signature_of_the_entry_is_kept() -> None:
     text = SAMPLES["nested tuples in the signature"].text
     m = parse(text)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hilo.errors import Unsupported, VerifyError
 from hilo.formats.hlo_text import schema
 from hilo.formats.hlo_text.annotations import FUSION, dictionary, string
-from hilo.formats.hlo_text.model import Computation, Instruction, Shape, tuple_of
+from hilo.formats.hlo_text.model import Computation, Instruction, Shape, Value, tuple_of
 from hilo.formats.hlo_text.shapes import leaf_count
 from hilo.ir.dtypes import i1, u32
 from hilo.ir.module import Function, parameter
@@ -22,7 +22,7 @@ from hilo.ops.control import one_or_results
 from hilo.rewrite.bodies import instantiate
 
 if TYPE_CHECKING:
-    from hilo.formats.hlo_text.lower import Body, Value
+    from hilo.formats.hlo_text.lower import Body
 
 API_VERSIONS: Final = {
     "API_VERSION_ORIGINAL": 1, "API_VERSION_STATUS_RETURNING": 2, "API_VERSION_STATUS_RETURNING_UNIFIED": 3,
@@ -32,8 +32,6 @@ _CHANNEL_TYPES: Final = {(False, "send"): 1, (False, "recv"): 1, (True, "send"):
 
 
 def _value(shape: Shape, leaves: Any) -> Value:
-    from hilo.formats.hlo_text.lower import Value
-
     return Value(shape, tuple(leaves))
 
 

@@ -15,8 +15,8 @@ from hilo.errors import Error, Unsupported
 from hilo.formats.hlo_text import applying, control, schema
 from hilo.formats.hlo_text.bitcast import bitcast
 from hilo.formats.hlo_text.literals import parse_literal
-from hilo.formats.hlo_text.lower import Body, Value, static_shape
-from hilo.formats.hlo_text.model import Instruction
+from hilo.formats.hlo_text.lower import Body, static_shape
+from hilo.formats.hlo_text.model import Instruction, Value
 from hilo.ir.op import Op
 from hilo.ir.types import Results, TensorType
 

@@ -13,6 +13,7 @@ from hilo.ir.module import Loc
 if TYPE_CHECKING:
     from hilo.formats.hlo_text.reader import Reader
 
+_MAX_CHAIN = 24  # frames of one location
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
@@ -65,9 +66,23 @@ def parse_tables(r: Reader) -> None:
             number = r.integer()
             table[number] = r.string() if r.tokens[r.at][:1] == '"' else _fields(r)
     places = {n: _place(fields, rows["FileNames"]) for n, fields in rows["FileLocations"].items()}
-    for n, fields in rows["StackFrames"].items():
-        if isinstance(fields, dict) and (place := places.get(_int(fields.get("file_location_id")))):
-            r.frames[n] = place
+    frames = {n: fields for n, fields in rows["StackFrames"].items() if isinstance(fields, dict)}
+    for n in frames:
+        if (loc := _frame(n, frames, places)) is not None:
+            r.frames[n] = loc
+
+
+def _frame(n: int, frames: dict[int, dict[str, Any]], places: dict[int, Loc | None]) -> Loc | None:
+    """The place of a frame, called at that of its parent ... (the text numbers parents one higher, 1 is none)."""
+    chain: list[Loc] = []
+    while n in frames and len(chain) < _MAX_CHAIN:
+        if (place := places.get(_int(frames[n].get("file_location_id")))) is not None:
+            chain.append(place)
+        n = _int(frames[n].get("parent_frame_id")) - 1
+    loc: Loc | None = None
+    for place in reversed(chain):
+        loc = place if loc is None else Loc("callsite", children=(place, loc))
+    return loc
 
 
 def _place(fields: Any, files: dict[int, Any]) -> Loc | None:

@@ -8,14 +8,14 @@ computation that a reduce, a while ... applies becomes a region; calls and fusio
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from hilo.errors import Error, Unsupported, VerifyError
 from hilo.formats.hlo_text import signature
 from hilo.formats.hlo_text.annotations import discardable
-from hilo.formats.hlo_text.model import Computation, HloModule, Instruction, Shape, shape_of, tuple_of
+from hilo.formats.hlo_text.model import Computation, HloModule, Instruction, Value, shape_of, tuple_of
 from hilo.formats.mlir_text.names import is_specified
 from hilo.ir import registry
 from hilo.ir.dtypes import DType
@@ -24,13 +24,6 @@ from hilo.ir.op import Array, Attrs, Op, OpDef
 from hilo.ir.types import Results, TensorType, Type, compatible
 
 _MAX_DEPTH = 64  # regions in regions
-
-
-class Value(NamedTuple):
-    """What an instruction gives: its shape, and the ops of what is no tuple in it."""
-
-    shape: Shape
-    leaves: tuple[Op, ...]
 
 
 def lower(m: HloModule) -> Module:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from hilo.errors import Error
 from hilo.ir.module import Loc
+from hilo.ir.op import Op
 from hilo.ir.types import TensorType, TupleType, Type
 
 
@@ -59,6 +60,13 @@ def shape_of(t: Type) -> Shape:
 def tuple_of(parts: tuple[Shape, ...] | list[Shape]) -> Shape:
     """The shape of a tuple of these shapes."""
     return Shape(TupleType(p.type for p in parts), None, tuple(parts))
+
+
+class Value(NamedTuple):
+    """What an instruction gives in the IR: its shape, and the ops of what is no tuple in it."""
+
+    shape: Shape
+    leaves: tuple[Op, ...]
 
 
 @dataclass(eq=False)

@@ -15,6 +15,7 @@ from hilo.errors import Unsupported
 from hilo.formats.hlo_text import operations_control, schema
 from hilo.formats.hlo_text.emit import BodyEmitter
 from hilo.formats.hlo_text.model import Instruction
+from hilo.formats.hlo_text.operations_control import window
 from hilo.ir.op import Array, Op
 from hilo.ir.types import TensorType, Type
 
@@ -187,18 +188,6 @@ def _convolution(e: BodyEmitter, op: Op) -> Instruction:
     return e.add("convolution", op.type, e.operands(op), window=shown or None,
                  dim_labels=f"{labels[0]}_{labels[1]}->{labels[2]}", operand_precision=precision(op),
                  **groups)  # fmt: skip
-
-
-_USUAL: Final = {"stride": 1, "pad": (0, 0), "lhs_dilate": 1, "rhs_dilate": 1, "rhs_reversal": False}
-
-
-def window(size: tuple[int, ...], **fields: tuple[Any, ...] | None) -> dict[str, Any]:
-    """A window, without the fields that say nothing."""
-    found: dict[str, Any] = {"size": size} if size else {}
-    for name, values in fields.items():
-        if values and any(v != _USUAL[name] for v in values):
-            found[name] = tuple(values)
-    return found
 
 
 # -- others -------------------------------------------------------------------------------------

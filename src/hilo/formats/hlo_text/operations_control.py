@@ -10,6 +10,7 @@ from hilo.formats.hlo_text.annotations import CONFIG, FRONTEND, FUSION, dictiona
 from hilo.formats.hlo_text.control import API_VERSIONS
 from hilo.formats.hlo_text.model import Instruction, Layout, Shape, shape_of, tuple_of
 from hilo.formats.mlir_text.attr_printer import by_type
+from hilo.ir.dtypes import u32
 from hilo.ir.module import Function
 from hilo.ir.op import Attrs, Op, Opaque
 from hilo.ir.types import TOKEN, TensorType, Type, result_types
@@ -23,6 +24,18 @@ _API_NAMES: Final = {number: name for name, number in API_VERSIONS.items()}
 
 def _error(op: Op, message: str) -> Unsupported:
     return Unsupported(message, loc=op.loc, op=op.kind.full_name)
+
+
+_USUAL: Final = {"stride": 1, "pad": (0, 0), "lhs_dilate": 1, "rhs_dilate": 1, "rhs_reversal": False}
+
+
+def window(size: tuple[int, ...], **fields: tuple[Any, ...] | None) -> dict[str, Any]:
+    """A window, without the fields that say nothing."""
+    found: dict[str, Any] = {"size": size} if size else {}
+    for name, values in fields.items():
+        if values and any(v != _USUAL[name] for v in values):
+            found[name] = tuple(values)
+    return found
 
 
 # -- computations applied to elements -----------------------------------------------------------
@@ -56,8 +69,6 @@ def _reduce(e: BodyEmitter, op: Op) -> Instruction:
 
 
 def _reduce_window(e: BodyEmitter, op: Op) -> Instruction:
-    from hilo.formats.hlo_text.operations import window
-
     a, count = op.attrs, 2 * len(op.attrs["body"].results)
     operands = _as_accumulated(e, op, count)
     shown = window(
@@ -68,8 +79,6 @@ def _reduce_window(e: BodyEmitter, op: Op) -> Instruction:
 
 
 def _select_and_scatter(e: BodyEmitter, op: Op) -> Instruction:
-    from hilo.formats.hlo_text.operations import window
-
     a = op.attrs
     x = op.operands[0].tensor
     size = a.get("window_dimensions") or (1,) * x.rank
@@ -245,8 +254,6 @@ def _outfeed(e: BodyEmitter, op: Op) -> Instruction:
 
 
 def _send(e: BodyEmitter, op: Op) -> Instruction:
-    from hilo.ir.dtypes import u32
-
     *data, token = e.operands(op)
     whole = e.one(data)
     channel, host = op.attrs["channel_handle"][0], op.attrs.get("is_host_transfer") or None
@@ -256,8 +263,6 @@ def _send(e: BodyEmitter, op: Op) -> Instruction:
 
 
 def _recv(e: BodyEmitter, op: Op) -> Instruction:
-    from hilo.ir.dtypes import u32
-
     *data, _ = result_types(op.type)
     shapes = [shape_of(t) for t in data]
     inner = shapes[0] if len(shapes) == 1 else tuple_of(shapes)
