@@ -28,10 +28,10 @@ BINARY = ("add", "and", "divide", "maximum", "minimum", "multiply", "or", "remai
 
 
 def every_value(t: DType) -> Arr:
-    """All values of a type of at most 8 bits (edges of the range of a wider one)."""
-    if t.bits > 8 or t.kind == "b":
+    """All values of a type of at most 16 bits (edges of the range of a wider one)."""
+    if t.bits > 16 or t.kind == "b":
         return edges(t)
-    return np.arange(1 << t.bits, dtype=np.uint8).view(t.np)
+    return np.arange(1 << t.bits, dtype=np.uint8 if t.bits <= 8 else np.uint16).view(t.np)
 
 
 def decoded(bits: int, f: Format) -> float:
@@ -102,6 +102,17 @@ def test_every_elementwise_op(t: DType) -> None:
             same_bits(got, want, *arrays, what=(op.name, [x.type for x in op.operands], op.type, op.attrs))
         if arrays[0].size <= 256:
             same_bits(interpreted(f, op, arrays, lanes), got, *arrays, what=(op.name, "interpreted"))
+
+
+def test_every_conversion_between_types_of_16_bits() -> None:
+    types = [dtypes.i16, dtypes.u16, dtypes.f16, dtypes.bf16]
+    ops = [(made(REGISTRY["stablehlo.convert"], [TensorType(s, (1 << 16,))], {"type": TensorType(t, (1 << 16,))}), s)
+           for s in types for t in dtypes.COMMON]  # fmt: skip
+    funcs = [scalar_func(f"f{i}", op, 16) for i, (op, _) in enumerate(ops)]
+    native = Native(funcs)
+    for f, (op, s) in zip(funcs, ops, strict=True):
+        v = every_value(s)
+        same_bits(native.run(f.name, op, [v], 16), numeric.convert(v, op.dtype), v, what=op)
 
 
 @pytest.mark.parametrize("t", dtypes.NARROW_FLOATS, ids=str)

@@ -1,4 +1,7 @@
-"""Quantized tensors become integers and floats: what ops/quantized_rules.py says, spelled with plain ops. Imports ir, ops.
+"""Quantized tensors become integers and floats: what ops/quantized_rules.py says, in plain ops.
+
+Imports ir, ops, rewrite.
+
 
 Values keep their stored integers; an op on floats gets its operands dequantized, each value only once, and its results
 quantized. Parameters and results of a function are stored integers afterwards.
@@ -25,6 +28,7 @@ from hilo.ops.numeric import Arr
 from hilo.ops.numeric import convert as converted
 from hilo.ops.quantized import parameters
 from hilo.ops.shape import broadcast_in_dim
+from hilo.rewrite.regions import regions
 
 
 def lower_quantized(f: Function) -> Function:
@@ -45,22 +49,23 @@ def _uses(f: Function) -> bool:
         for o in g.ops:
             if any_quantized((o.type,)):
                 return True
-            for value in o.attrs.values():
-                if isinstance(value, Function):
-                    stack.append(value)
-                elif isinstance(value, tuple) and value and isinstance(value[0], Function):
-                    stack.extend(value)
+            stack.extend(regions(o))
     return False
 
 
-def _mapped(attrs: Attrs, types: Callable[[Type], Any], regions: Callable[[Function], Function]) -> dict[str, Any]:
-    """Attributes with types and regions changed."""
+def _plain(o: Op, types: Callable[[Type], Any]) -> Attrs:
+    """The attributes of `o` on plain tensors; without `type` if it infers its own then."""
+    return Attrs({k: v for k, v in _mapped(o.attrs, types).items() if k != "type" or o.kind.typed})
+
+
+def _mapped(attrs: Attrs, types: Callable[[Type], Any]) -> dict[str, Any]:
+    """Attributes with types changed and regions lowered."""
 
     def one(value: Any) -> Any:
         if isinstance(value, Type):
             return types(value)
         if isinstance(value, Function):
-            return regions(value)
+            return lower_quantized(value)
         return tuple(map(one, value)) if isinstance(value, tuple) else value
 
     return {name: one(value) for name, value in attrs.items()}
@@ -95,20 +100,13 @@ class _Lowering:
             taken = self.keep(o.kind.make(operands, o.attrs, o.loc))
             return self.quantize(taken, o.tensor) if source in self.in_floats and quantization(o.type) else taken
         if not any_quantized((o.type, *(x.type for x in o.operands))):
-            attrs = Attrs(_mapped(o.attrs, stored, lower_quantized))
-            return self.keep(Op(o.kind, tuple(operands), attrs, o.type, o.loc))
+            return self.keep(Op(o.kind, tuple(operands), Attrs(_mapped(o.attrs, stored)), o.type, o.loc))
         if o.kind.full_name in ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize"):
             x = self.float_of(o.operands[0])
             return self.quantize(x, o.tensor) if quantization(o.type) else x
         if rule_for(o.kind).by_storage:
-            attrs = _mapped(o.attrs, stored, lower_quantized)
-            if not o.kind.typed:
-                attrs.pop("type", None)
-            return self.keep(o.kind.make(operands, Attrs(attrs), o.loc))
-        attrs = _mapped(o.attrs, expressed, lower_quantized)
-        if not o.kind.typed:
-            attrs.pop("type", None)
-        value = self.keep(o.kind.make([self.float_of(x) for x in o.operands], Attrs(attrs), o.loc))
+            return self.keep(o.kind.make(operands, _plain(o, stored), o.loc))
+        value = self.keep(o.kind.make([self.float_of(x) for x in o.operands], _plain(o, expressed), o.loc))
         if quantization(o.type):
             return self.quantize(value, o.tensor)
         if any_quantized((o.type,)):
