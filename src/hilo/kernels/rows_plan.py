@@ -26,6 +26,7 @@ SCRATCH: Final = 256 << 10  # bytes of stack for that
 BLOCK_TURNS: Final = 256  # sums are made of partial sums of that many terms
 CHUNK: Final = 1 << 16  # elements of a chunk of a long reduction
 FEW_UNITS: Final = 32
+WIDE_WORK: Final = 128.0  # on an element, up to which several vectors side by side do not make the code too long
 
 
 @dataclass
@@ -88,6 +89,8 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     unroll = 1 << (unroll.bit_length() - 1)
     if inner:
         unroll = min(unroll, 4)
+    elif kept.sizes and typical(kept.sizes[-1]) >= 8 * lanes:  # rows far apart: take more than a line of each
+        unroll = max(unroll, 4 if work <= WIDE_WORK else 2)
     along = (reduced if inner else kept).sizes[-1:] or (1,)
     while unroll > 1 and typical(along[0]) < lanes * unroll:
         unroll //= 2
