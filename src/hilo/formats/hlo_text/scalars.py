@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hilo.formats.hlo_text import schema
 from hilo.formats.hlo_text.emit import BodyEmitter, unsupported
 from hilo.formats.hlo_text.model import Instruction
 from hilo.ir.dtypes import DType, dtype, f64, i1
@@ -46,6 +47,8 @@ def by_elements(e: BodyEmitter, op: Op) -> Instruction:
         for k, t in enumerate(types)
     ]
     result = op.kind.scalar(Builder(func), op.tensor, *elems, **op.attrs.own())
+    if any(node.kind not in _SAME and node.kind not in _WRITE for node in func.body.nodes):
+        return _rare(e, op)
     arrays = _Arrays(e, op)
     for k, (t, i) in enumerate(zip(types, e.operands(op), strict=True)):
         arrays.made[func.params[2 * k]] = arrays.held("real", i, t.dtype)
@@ -58,6 +61,14 @@ def by_elements(e: BodyEmitter, op: Op) -> Instruction:
         return e.add("complex", op.type, [arrays.made[result.re], arrays.made[result.im]])
     made = arrays.made[result.re]
     return made if made.declared.type is op.type else e.add("convert", op.type, [made])
+
+
+def _rare(e: BodyEmitter, op: Op) -> Instruction:
+    """The instruction of its own that some of XLA's compilers have for an op, if there is one."""
+    opcode = op.name.replace("_", "-")
+    if opcode not in schema.RARE:
+        raise unsupported(op)
+    return e.add(opcode, op.type, e.operands(op))
 
 
 class _Arrays:
@@ -83,10 +94,7 @@ class _Arrays:
         operands = [self.made[a] for a in node.args]
         if node.kind in _SAME:
             return self.e.add(_SAME[node.kind], t, operands)
-        write = _WRITE.get(node.kind)
-        if write is None:
-            raise unsupported(self.op)
-        return write(self, node, t, operands)
+        return _WRITE[node.kind](self, node, t, operands)
 
     def constant(self, t: TensorType, value: Any) -> Instruction:
         one = self.e.add("constant", t.with_shape(()), value=Array(np.asarray(value).astype(t.dtype.np)))
