@@ -293,13 +293,16 @@ def _file(w: Writer, ir: Sink, producer: str) -> bytes:
     out.varint(w.version)
     out += producer.encode() + b"\0"
     out.section(container.DIALECT, _dialects(w, dialects))
-    offsets, data = Sink(), Sink()
+    offsets = Sink()
     offsets.varint(len(t.attrs.entries))
     offsets.varint(len(t.types.entries))
     for table in (t.attrs, t.types):
-        _offsets(offsets, data, table, dialects)
+        _offsets(offsets, table, dialects)
     out.section(container.OFFSETS, offsets)
-    out.section(container.DATA, data)
+    contents = [content for table in (t.attrs, t.types) for _, content, _ in table.entries]
+    out.append(container.DATA)
+    out.varint(sum(map(len, contents)))
+    before, out = out, Sink()
     out.section(container.IR, ir)
     out.section(container.STRING, _strings(t.strings))
     if w.version >= 5:
@@ -308,10 +311,10 @@ def _file(w: Writer, ir: Sink, producer: str) -> bytes:
         for blob in w.properties:
             properties.blob(blob)
         out.section(container.PROPERTIES, properties)
-    return bytes(out)
+    return b"".join([before, *contents, out])  # the contents may be large: they are copied once
 
 
-def _offsets(offsets: Sink, data: Sink, table: Numbered, dialects: dict[str, int]) -> None:
+def _offsets(offsets: Sink, table: Numbered, dialects: dict[str, int]) -> None:
     entries = table.entries
     at = 0
     while at < len(entries):
@@ -322,7 +325,6 @@ def _offsets(offsets: Sink, data: Sink, table: Numbered, dialects: dict[str, int
         offsets.varint(end - at)
         for _, content, is_custom in entries[at:end]:
             offsets.flagged(len(content), is_custom)
-            data += content
         at = end
 
 
