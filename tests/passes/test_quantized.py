@@ -192,3 +192,19 @@ def test_scales_must_fit_the_shape() -> None:
         hilo.parse(f"func.func @main(%a: tensor<2x4x{AXIS}>) {{\nreturn\n}}")
     with pytest.raises(Error, match="C12"):
         hilo.parse(f"func.func @main(%a: tensor<3x{AXIS}>) {{\nreturn\n}}")
+
+
+@pytest.mark.parametrize(("q", "rest"), [(A, ""), (AXIS, "x3")])
+def test_sizes_known_at_run_time(q: str, rest: str) -> None:
+    t, s = f"tensor<?{rest}xf32>", f"tensor<?{rest}x{q}>"
+    m = hilo.parse(
+        f"func.func @main(%a: {t}) -> {t} {{\n"
+        f"%0 = stablehlo.uniform_quantize %a : ({t}) -> {s}\n"
+        f"%1 = stablehlo.add %0, %0 : ({s}, {s}) -> {s}\n"
+        f"%2 = stablehlo.uniform_dequantize %1 : ({s}) -> {t}\nreturn %2 : {t}\n}}"
+    )
+    executable = hilo.compile(m)
+    for n in (1, 4, 9):
+        x = np.random.default_rng(n).standard_normal((n, 3) if rest else (n,)).astype(np.float32)
+        (got,), (want,) = executable(x), hilo.interpret(m, x)
+        assert compare.identical(got, want).all()

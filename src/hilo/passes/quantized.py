@@ -2,7 +2,6 @@
 
 Imports ir, ops, rewrite.
 
-
 Values keep their stored integers; an op on floats gets its operands dequantized, each value only once, and its results
 quantized. Parameters and results of a function are stored integers afterwards.
 """
@@ -14,20 +13,24 @@ from typing import Any
 
 import numpy as np
 
-from hilo.ir.dtypes import DType, i32, i64
+from hilo.errors import Unsupported
+from hilo.ir.dtypes import DType, from_numpy, i32, i64
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import GET, PARAMETER, Array, Attrs, Op
 from hilo.ir.quantized import POOL, any_quantized, expressed, quantization, rule_for, stored
 from hilo.ir.types import TensorType, Type
 from hilo.ops.compare import clamp
+from hilo.ops.concat_pad import concatenate
 from hilo.ops.constant import constant
 from hilo.ops.convert import convert
+from hilo.ops.dynamic import get_dimension_size
+from hilo.ops.dynamic_shape import dynamic_broadcast_in_dim
 from hilo.ops.elementwise_arith import add, divide, multiply, subtract
 from hilo.ops.elementwise_math import round_nearest_even
 from hilo.ops.numeric import Arr
 from hilo.ops.numeric import convert as converted
 from hilo.ops.quantized import parameters
-from hilo.ops.shape import broadcast_in_dim
+from hilo.ops.shape import broadcast_in_dim, reshape
 from hilo.rewrite.regions import regions
 
 
@@ -114,8 +117,11 @@ class _Lowering:
         return value
 
     # ---- numbers
-    def number(self, value: Arr, t: TensorType) -> Op:
-        """A constant array (rank 0, or of t's rank and to be broadcast) over `t`."""
+    def number(self, value: Arr, like: Op) -> Op:
+        """A constant array (rank 0, or of a value's rank and to be broadcast) in the shape of the value `like`."""
+        t = TensorType(from_numpy(value.dtype), like.shape)
+        if not t.is_static:
+            return self.spread(value, t, like)
         if value.size == 1 or value.shape == t.shape:
             return self.keep(constant(value=Array(value.reshape(()) if value.size == 1 else value, t.shape)))
         axis = next(d for d, n in enumerate(value.shape) if n != 1)
@@ -123,6 +129,22 @@ class _Lowering:
             return self.keep(constant(value=Array(np.ascontiguousarray(np.broadcast_to(value, t.shape)))))
         line = self.keep(constant(value=Array(np.ascontiguousarray(value.reshape(-1)))))
         return self.keep(broadcast_in_dim(line, broadcast_dimensions=(axis,), type=t))
+
+    def spread(self, value: Arr, t: TensorType, like: Op) -> Op:
+        """The same for a shape that is known at run time only."""
+        axes = tuple(d for d, n in enumerate(value.shape) if n != 1)
+        if len(axes) > 1:
+            raise Unsupported("blocks of scales need a shape known at compile time", loc=like.loc)
+        line = self.keep(constant(value=Array(value.reshape(-1) if axes else value.reshape(()))))
+        sizes = []
+        for d, n in enumerate(t.shape):
+            if isinstance(n, int):
+                sizes.append(self.keep(constant(value=Array(np.array([n], np.int32)))))
+            else:
+                size = self.keep(get_dimension_size(like, dimension=d))
+                sizes.append(self.keep(reshape(size, type=TensorType(i32, (1,)))))
+        shape = sizes[0] if len(sizes) == 1 else self.keep(concatenate(*sizes, dimension=0))
+        return self.keep(dynamic_broadcast_in_dim(line, shape, broadcast_dimensions=axes, type=t))
 
     def float_of(self, x: Op) -> Op:
         """The floats that a value stands for; a float stands for itself."""
@@ -138,9 +160,9 @@ class _Lowering:
         if zeros.any():
             wide: DType = i32 if q.storage.bits <= 16 else i64
             value = self.keep(convert(value, type=TensorType(wide, t.shape), loc=x.loc))
-            value = self.keep(subtract(value, self.number(converted(zeros, wide), value.tensor), loc=x.loc))
+            value = self.keep(subtract(value, self.number(converted(zeros, wide), value), loc=x.loc))
         real = self.keep(convert(value, type=expressed(t), loc=x.loc))
-        known = self.floats[x] = self.keep(multiply(real, self.number(scales, real.tensor), loc=x.loc))
+        known = self.floats[x] = self.keep(multiply(real, self.number(scales, real), loc=x.loc))
         return known
 
     def quantize(self, x: Op, t: TensorType) -> Op:
@@ -148,11 +170,10 @@ class _Lowering:
         q = quantization(t)
         assert q is not None
         scales, zeros = parameters(t)
-        real: TensorType = expressed(t)
-        value = self.keep(divide(x, self.number(scales, real), loc=x.loc))
+        value = self.keep(divide(x, self.number(scales, x), loc=x.loc))
         if zeros.any():
-            value = self.keep(add(value, self.number(converted(zeros, q.expressed), real), loc=x.loc))
-        low, high = (self.number(converted(np.array(v, np.int64), q.expressed), TensorType(q.expressed))
+            value = self.keep(add(value, self.number(converted(zeros, q.expressed), x), loc=x.loc))
+        low, high = (self.keep(constant(value=Array(converted(np.array(v, np.int64), q.expressed))))
                      for v in (q.low, q.high))  # fmt: skip
         value = self.keep(clamp(low, value, high, loc=x.loc))
         value = self.keep(round_nearest_even(value, loc=x.loc))

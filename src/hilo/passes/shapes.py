@@ -23,6 +23,7 @@ from hilo.ir.module import Function, parameter
 from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
 from hilo.ir.registry import lookup
 from hilo.ir.types import Results, TensorType, Type, equations, result_types
+from hilo.passes.quantized import lower_quantized
 from hilo.passes.shape_rules import RULES
 from hilo.passes.shape_values import value_of
 
@@ -32,10 +33,11 @@ _REGIONS_OF_VALUES = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 
 
 def refine(f: Function) -> Function:
-    """`f` with symbolic sizes in all types, and an op that holds what must be true of them.
+    """`f` with symbolic sizes in all types, and an op that holds what must be true of them. Quantized ops become plain.
 
     Raises `Error` if sizes can never agree, `Unsupported` for a size that depends on computed values.
     """
+    f = lower_quantized(f)
     known: dict[Atom, Number] = {}
     guards: dict[Any, Guard] = {}
     while True:
