@@ -26,7 +26,10 @@ def load(path: str | PathLike[str]) -> Module:
 
 
 def parse(text_or_bytes: str | bytes) -> Module:
-    """The program written in `text_or_bytes`: StableHLO as MLIR text. Raises `Error` with line and column."""
+    """The program in `text_or_bytes`: StableHLO as MLIR text, or a file's bytes in any format that `load` reads.
+
+    Raises `Error` with line and column, or with the place in the file.
+    """
     from hilo.formats import parse as parse_text
 
     return parse_text(text_or_bytes)
@@ -37,8 +40,8 @@ def _module(program: Program) -> Module:
 
 
 def compile(program: Program, *, entry: str = "main", target: str = "host", threads: int | None = None,  # noqa: A001
-            constants: Mapping[int, Any] | None = None, donate: Iterable[int] = (),
-            options: Options | None = None) -> Executable:  # fmt: skip
+            constants: Mapping[int, Any] | None = None, shapes: Mapping[int, Iterable[int]] | None = None,
+            donate: Iterable[int] = (), options: Options | None = None) -> Executable:  # fmt: skip
     """Compile a program to native code.
 
     program    a `Module`, MLIR text, or bytes of it
@@ -46,6 +49,8 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
     target     "host", or a named one ("x86-avx2" ...)
     threads    how many threads calls use; None: as many as the process may use
     constants  {argument number: array}: arguments bound now; calls leave them out
+    shapes     {argument number: shape}: compile for these shapes of arguments only, where the program leaves sizes
+               open; otherwise one compilation serves all sizes
     donate     numbers of arguments whose memory results may take
     options    an `Options`; None: from the environment
 
@@ -55,7 +60,7 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
     from hilo.pipeline import compile_module
 
     return compile_module(_module(program), entry=entry, target=target, threads=threads, constants=constants,
-                          donate=tuple(donate), options=options)  # fmt: skip
+                          shapes=shapes, donate=tuple(donate), options=options)  # fmt: skip
 
 
 def interpret(program: Program, *arrays: Any, entry: str = "main") -> list[np.ndarray]:

@@ -18,7 +18,7 @@ from hilo.ir.module import Function, Module
 from hilo.ir.op import PARAMETER, Array, Attrs, Op
 from hilo.ir.quantized import any_quantized
 from hilo.ir.registry import lookup
-from hilo.ir.types import TensorType, has_unknown_sizes
+from hilo.ir.types import TensorType, compatible, has_unknown_sizes
 from hilo.options import Options
 from hilo.trace import Trace, program_text, run_passes
 
@@ -61,8 +61,9 @@ def estimated(p: Pass) -> Pass:
 
 
 def optimize(module: Module, entry: str, options: Options, trace: Trace | None = None,
-             constants: Mapping[int, Any] | None = None) -> Function:  # fmt: skip
-    """The entry function, inlined, simplified, fused and scheduled.
+             constants: Mapping[int, Any] | None = None,
+             shapes: Mapping[int, Iterable[int]] | None = None) -> Function:  # fmt: skip
+    """The entry function, inlined, simplified, fused and scheduled; `shapes`: of arguments that have run-time sizes.
 
     After the pass that `options.stop` names, only what native code needs still runs (`REQUIRED`): the program stays
     right, so that the pass that makes it wrong can be found.
@@ -74,6 +75,8 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
     if entry not in module.functions:
         raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions) or 'none'}")
     f: Any = trace.step("inline", lambda _: inline(module, entry), cast("Any", module), required=True)
+    if shapes:
+        f = sized(f, shapes)
     if constants:
         f = bind(f, constants)
     if has_unknown_sizes(f):
@@ -84,6 +87,25 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
         f = trace.step(name, p, f, required=name in REQUIRED)
     trace.check_names(PHASES)
     return f
+
+
+def sized(f: Function, shapes: Mapping[int, Iterable[int]]) -> Function:
+    """`f` for some shapes of parameters only; the types of other values follow (passes/shapes.py)."""
+    new: dict[Op, Op] = {}
+    for number, shape in shapes.items():
+        if not 0 <= number < len(f.params):
+            raise Error(f"shapes: @{f.name} has no argument {number}")
+        p = f.params[number]
+        t = p.tensor.with_shape(tuple(shape))
+        if not compatible(t, p.type):
+            raise Error(f"shapes: argument {number} of @{f.name} is {p.type}, which cannot be {t}")
+        new[p] = Op(PARAMETER, (), p.attrs.replace(type=t), t, p.loc)
+    ops = []
+    for o in f.ops:
+        if any(x in new for x in o.operands):
+            new[o] = o.with_operands([new.get(x, x) for x in o.operands])
+        ops.append(new.get(o, o))
+    return f.replace(params=[new.get(p, p) for p in f.params], ops=ops, results=[new.get(r, r) for r in f.results])
 
 
 def bind(f: Function, constants: Mapping[int, Any]) -> Function:
@@ -123,7 +145,8 @@ def plan(f: Function, target: Target) -> Program:
     from hilo.plan.assign import assign_buffers
     from hilo.plan.build import plan_program
 
-    if not has_unknown_sizes(f):
+    guarded = any(o.kind.full_name == "hilo.guards" and o.attrs["guards"] for o in f.ops)
+    if not guarded and not has_unknown_sizes(f):
         return assign_buffers(plan_program(f, lambda op: kernels.lower(op, target)))
     from hilo.kernels.dynamic import lower
     from hilo.plan.dynamic import add_sizes
@@ -132,7 +155,8 @@ def plan(f: Function, target: Target) -> Program:
 
 
 def compile_module(module: Module, *, entry: str = "main", target: str = "host", threads: int | None = None,
-                   constants: Mapping[int, Any] | None = None, donate: tuple[int, ...] = (),
+                   constants: Mapping[int, Any] | None = None, shapes: Mapping[int, Iterable[int]] | None = None,
+                   donate: tuple[int, ...] = (),
                    options: Options | None = None) -> Executable:  # fmt: skip
     """See `hilo.compile`."""
     from hilo.backend.target import Target
@@ -147,7 +171,7 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
         raise Error(f"this machine cannot run code for {machine.name}")
     trace = Trace(options)
     with gc_paused():
-        f = optimize(module, entry, options, trace, constants)
+        f = optimize(module, entry, options, trace, constants, shapes)
         kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
         asked = [*check_donate(donate, kept, entry), *(i for i in given_away(module[entry]) if i in kept)]
         donated = list(dict.fromkeys(kept.index(d) for d in asked))

@@ -246,3 +246,24 @@ def test_sizes_that_are_computed_are_refused() -> None:
         return %3 : tensor<?xf32> }"""
     with pytest.raises(Unsupported, match="depends on computed values"):
         hilo.compile(text)
+
+
+def test_shapes_that_are_fixed_when_compiling() -> None:
+    text = """func.func @main(%x: tensor<?x3xf32>) -> tensor<?x3xf32> {
+        %0 = stablehlo.negate %x : tensor<?x3xf32>
+        return %0 : tensor<?x3xf32> }"""
+    f = hilo.compile(text, shapes={0: (4, 3)})
+    assert repr(f.result_types) == "(f32[4,3],)"
+    np.testing.assert_array_equal(f(np.ones((4, 3), np.float32))[0], -np.ones((4, 3)))
+    with pytest.raises(Error, match="expected f32"):
+        f(np.ones((5, 3), np.float32))
+    with pytest.raises(Error, match="cannot be"):
+        hilo.compile(text, shapes={0: (4, 2)})
+    with pytest.raises(Error, match="no argument 3"):
+        hilo.compile(text, shapes={3: (4, 2)})
+
+
+def test_assertions_hold_with_fixed_shapes_too() -> None:
+    assert hilo.compile(ASSERT, shapes={0: (4,)})(np.ones(4, np.float32))[0].shape == (4,)
+    with pytest.raises(Error, match="the size 5 is odd"):
+        hilo.compile(ASSERT, shapes={0: (5,)})(np.ones(5, np.float32))

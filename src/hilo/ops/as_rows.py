@@ -37,7 +37,7 @@ from hilo.ops.window_axes import Axis, axes
 class windows:
     """All windows of a tensor: element [o..., k...] of the result is element k of window o, or else `init`.
 
-    Operands: the tensor, a rank-0 value. `axes`: how the windows lie along each axis. Made for windows that are reduced.
+    Operands: the tensor, a rank-0 value. `axes`: how the windows lie along each axis. Made for what reduces them.
     """
 
     @staticmethod

@@ -19,7 +19,7 @@ from hilo.ir.dtypes import from_numpy
 from hilo.ir.interpret import run
 from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Op
-from hilo.ir.types import Results, TensorType
+from hilo.ir.types import Results, TensorType, has_unknown_sizes
 from hilo.ops.regions import sole_op
 from hilo.ops.weight import EXPENSIVE, WORK
 from hilo.options import Options
@@ -41,7 +41,10 @@ def check_program(module: Module, arrays: Arrays, *, entry: str = "main", target
     """The first op whose native results differ from the interpreter's, with where it is, and by how much; or None."""
     from hilo import pipeline
 
-    f = pipeline.optimize(module, entry, Options.from_env() if options is None else options)
+    shapes = {}
+    if entry in module.functions and has_unknown_sizes(module[entry]):  # looked at for these sizes only
+        shapes = {i: np.shape(a) for i, a in enumerate(arrays)}
+    f = pipeline.optimize(module, entry, Options.from_env() if options is None else options, shapes=shapes)
     return check_function(f, arrays, target=target, threads=threads)
 
 
