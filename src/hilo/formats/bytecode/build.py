@@ -73,7 +73,7 @@ def make(kind: OpDef, operands: Sequence[Op], attrs: dict[str, Any], results: Se
         if not isinstance(e, VerifyError) or (kind.full_name, e.rule) not in _TOLERATED:
             raise e.at(loc, kind.full_name) from None
         return Op(kind, tuple(operands), Attrs({**kind.attrs, **attrs}), want, loc)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as e:
+    except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as e:
         raise VerifyError(f"operands or attributes do not fit the op: {e}", op=kind.full_name) from e
     return op if op.type is want else Op(kind, op.operands, op.attrs, want, loc)
 
