@@ -87,6 +87,7 @@ def _run_named(name: str, arrays: tuple[Any, ...]) -> Any:
 
 def _check_alias(types: Sequence[Type], result: Type, alias: Attrs) -> None:
     """An output, or a part of it, shares memory with (a part of) an operand (I7)."""
+    require(isinstance(alias, Attrs), "I7", "{a} is not an output_operand_alias", a=alias)
     i = alias["operand_index"]
     require(0 <= i < len(types), "I7", "an output is the alias of operand {i}, of {n}", i=i, n=len(types))
     a, b = _part(result, alias["output_tuple_indices"]), _part(types[i], alias["operand_tuple_indices"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hilo.errors import require
+from hilo.errors import VerifyError, require
 from hilo.ir.dtypes import bf16, c64, f32, f64, i1, i8, i32, u8
 from hilo.ir.op import Op
 from hilo.ir.registry import op
@@ -210,7 +210,7 @@ def checked_dimensions(x: TensorType, w: TensorType, attrs: dict[str, Any]) -> d
         dims: list[int] = []
         for f in fields:
             if f not in attrs:
-                raise TypeError(f"infer() missing attribute {f!r}")
+                raise VerifyError(f"attribute '{f}' is missing")
             dims += attrs[f] if isinstance(attrs[f], tuple) else (attrs[f],)
         one_each(f"{side}_spatial_dimensions", attrs[f"{side}_spatial_dimensions"], t.rank - 2, rules[0], t)
         ok = unique(dims) and in_range(dims, t.rank)

@@ -337,7 +337,8 @@ class dynamic_conv:
         if t.rank != x.rank or not in_range(spatial, t.rank):
             return convolution.infer(x, w, padding=None, type=t, **attrs)  # says what is wrong
         unknown = [Dim() if d in spatial else n for d, n in enumerate(t.shape)]
-        source = [Dim() if d in attrs["input_spatial_dimensions"] else n for d, n in enumerate(x.shape)]
+        moved = attrs.get("input_spatial_dimensions", ())
+        source = [Dim() if d in moved else n for d, n in enumerate(x.shape)]
         convolution.infer(x.with_shape(source), w, padding=None, type=t.with_shape(unknown), **attrs)
         ok = p.dtype.is_int and p.rank == 2 and same_dim(p.shape[0], x.rank - 2) and same_dim(p.shape[1], 2)
         require(ok, "C4", "padding must be {n} pairs of integers, not {p}", n=x.rank - 2, p=p)

@@ -308,7 +308,7 @@ def _dialect_attribute(c: Cursor) -> Any:
     if dialect in _DIALECTS:
         if not kind and c.accept("<"):
             kind = c.keyword("the attribute's kind")
-            if c.tokens[c.at] == "<":
+            if c.tokens[c.at] == "<" and kind in _STRUCTS:
                 value = _struct(c, kind)
             elif kind in schema.ENUMS:
                 value = enum(c, kind)

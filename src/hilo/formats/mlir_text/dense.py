@@ -30,6 +30,7 @@ def parse_dense(body: str, t: TensorType) -> Array:
     if not t.is_static:
         raise Error("a dense literal needs a static shape")
     shape: tuple[int, ...] = t.shape
+    _check_size(t.dtype, shape)
     body = body.strip()
     if body.startswith('"'):
         return _from_hex(body[3:-1], t.dtype, shape)
@@ -46,9 +47,16 @@ def parse_dense(body: str, t: TensorType) -> Array:
     return Array(_elements(text, t.dtype, prod(shape), None, shape).reshape(shape))
 
 
+def _check_size(dtype: DType, shape: tuple[int, ...]) -> None:
+    """Refuse a shape that numpy cannot even name: its bytes, zeros among the sizes or not, must fit 63 bits."""
+    if prod(max(n, 1) for n in shape) * dtype.itemsize >= 1 << 63 or len(shape) > 64:
+        raise Error(f"a literal of {len(shape)} dimensions and {prod(shape)} elements is too large")
+
+
 def from_bytes(data: bytes, t: TensorType) -> Array:
     """Little-endian elements in row-major order (one element: a splat; i1 is packed eight to a byte or one a byte)."""
     dtype, shape = t.dtype, t.shape
+    _check_size(dtype, shape)
     n = prod(shape)
     if dtype.kind == "b":
         return _bools(data, n, shape)
