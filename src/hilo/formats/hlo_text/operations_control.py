@@ -177,7 +177,7 @@ def _custom_call(e: BodyEmitter, op: Op) -> Instruction:
     if not config and isinstance(typed := a.get(CONFIG), Opaque) and typed.startswith("{"):  # as JAX writes it
         config, api = str(typed), TYPED_FFI
     if isinstance(config, Attrs):
-        config = by_type(config) if config else ""
+        config = by_type(config)
     if api not in _API_NAMES:
         raise _error(op, f"HLO has no api_version {api}")
     callees = tuple(e.module.function(name) for name in a["called_computations"] or ())

@@ -52,7 +52,7 @@ OPCODES: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(ELEMENTWISE, ("result_accuracy",)),
     **_table(f"""
 parameter constant tuple copy convert bitcast bitcast-convert after-all add-dependency partition-id replica-id:
-stochastic-convert dynamic-update-slice dynamic-reshape opt-barrier optimization-barrier send-done-context copy-done:
+stochastic-convert dynamic-update-slice dynamic-reshape opt-barrier optimization-barrier copy-done:
 reduce map: dimensions to_apply
 reduce-window: window to_apply
 select-and-scatter: window select scatter
