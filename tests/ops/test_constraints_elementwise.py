@@ -20,6 +20,8 @@ def _binary(names: str, dtype: str, other: str) -> list[Base]:
         Base(f"stablehlo.{n}", [f"2x3x{dtype}"] * 2, result=f"2x3x{dtype}", cases=[
             ("C1", {1: f"2x4x{dtype}"}), ("C1", {1: f"3x{dtype}"}), ("C1", {0: f"2x3x{other}"}),
             ("C1", {"result": f"2x3x{other}"}), ("C1", {"result": f"3x2x{dtype}"}),
+            ("C1", {0: f"?x3x{dtype}, #stablehlo.bounds<1, ?>"}),
+            ("C1", {"result": f"2x?x{dtype}, #stablehlo.bounds<?, 2>"}),
         ])
         for n in names.split()
     ]  # fmt: skip

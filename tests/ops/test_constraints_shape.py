@@ -48,7 +48,7 @@ BASES: list[Base] = [
         ("C1", {"result": "2x3xf64"}), ("C2", {"strides": [1]}), ("C2", {"start_indices": [1]}),
         ("C2", {"limit_indices": [3, 6, 1]}), ("C3", {"start_indices": [-1, 0]}), ("C3", {"limit_indices": [3, 7]}),
         ("C3", {"start_indices": [4, 0]}), ("C4", {"strides": [1, 0]}), ("C4", {"strides": [-1, 2]}),
-        ("C5", {"result": "2x4xf32"}),
+        ("C5", {"result": "2x4xf32"}), ("C3", {0: "4x?xf32, #stablehlo.bounds<?, 5>"}),
     ]),
     Base("stablehlo.dynamic_slice", ["4x6xf32", "i32", "i32"], {"slice_sizes": [2, 6]}, "2x6xf32", cases=[
         ("C1", {"result": "2x6xf64"}), ("C2", {"slice_sizes": [2]}), ("C2", {3: "i32"}), ("C3", {2: "i64"}),
@@ -69,6 +69,7 @@ BASES: list[Base] = [
         ("C1", {1: "f64"}), ("C1", {1: "1xf32"}), ("C1", {"result": "4x3xf64"}), ("C2", {"edge_padding_low": [0]}),
         ("C2", {"edge_padding_high": [1, -1, 0]}), ("C2", {"interior_padding": []}),
         ("C3", {"interior_padding": [1, -1]}), ("C4", {"result": "4x4xf32"}), ("C4", {"edge_padding_high": [1, -9]}),
+        ("C4", {0: "2x?xf32, #stablehlo.bounds<?, 2>", "edge_padding_high": [1, -9]}),
     ]),
     Base("stablehlo.get_dimension_size", ["2x3xf32"], {"dimension": 1}, "i32", cases=[
         ("C1", {"dimension": 2}), ("C1", {"dimension": -1}), ("C1", {0: "f32"}),
