@@ -121,8 +121,9 @@ def bind(f: Function, constants: Mapping[int, Any]) -> Function:
             raise Error(f"constants: @{f.name} has no argument {number}")
     for i, p in enumerate(f.params):
         if i in constants:
-            a = check_argument(f"constants[{i}]", constants[i], p.type)
-            new[p] = constant(value=Array(a.copy()), loc=p.loc)
+            a = check_argument(f"constants[{i}]", constants[i], p.type).copy()
+            a.flags.writeable = False  # ours alone: the attribute need not copy it again
+            new[p] = constant(value=Array(a), loc=p.loc)
             if any_quantized((p.type,)):  # the stored integers are given
                 ops.append(new[p])
                 new[p] = bitcast(new[p], type=p.type, loc=p.loc)

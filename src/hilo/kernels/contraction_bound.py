@@ -39,7 +39,7 @@ class Panels:
         view = np.lib.stride_tricks.as_strided(np.ascontiguousarray(operand), [d.size for d in dims], strides)
         bt, k, n = (int(np.prod([d.size for d in ds], dtype=np.int64)) for ds in (self.batch, self.k, self.n))
         b = view.reshape(bt, k, n).astype(self.dtype.np, copy=False)
-        out = np.zeros((bt, k * self.columns), self.dtype.np)
+        out = (np.empty if self.columns == n else np.zeros)((bt, k * self.columns), self.dtype.np)
         equal = min(self.widths.count(self.widths[0]), n // self.widths[0])  # panels without zeros, all of one width
         whole = equal * self.widths[0]
         for first in range(0, k, self.block_k):
