@@ -20,10 +20,11 @@ from hilo.errors import Error, Unsupported
 from hilo.formats import bytecode, mlir_text
 from hilo.formats.bytecode.chlo import without_chlo
 from hilo.formats.bytecode.opset import CURRENT, DEFAULTS, OPERATIONS, SPLATS
+from hilo.formats.mlir_text.names import STABLEHLO
 from hilo.ir.dtypes import f32, i1
 from hilo.ir.module import Function, Module, parameter, region
 from hilo.ir.op import Attrs, Op
-from hilo.ir.registry import lookup
+from hilo.ir.registry import REGISTRY, lookup
 from hilo.ir.types import Results, TensorType
 
 SHARED = Path(os.environ.get("HILO_SHARED") or Path(__file__).resolve().parents[2].parent / "shared")
@@ -114,6 +115,23 @@ def _sample() -> Iterator[tuple[str, str]]:
                 text = content.read().decode()
                 if "interpreter." not in text and "CHECK" not in text:
                     yield item.name, text
+
+
+def test_examples_of_every_op_round_trip() -> None:
+    """Like the text: both round numbers to the types that attributes have."""
+    assert set(STABLEHLO) <= set(OPERATIONS)
+    lookup("stablehlo.constant")  # fills the registry
+    count = 0
+    for kind in [d for d in REGISTRY.values() if d.dialect == "stablehlo" and d.name != "composite"]:
+        for types, attrs in kind.examples:
+            params = tuple(parameter(i, t) for i, t in enumerate(types))
+            o = kind(*params, **attrs)
+            results = o.results()
+            m = Module({"main": Function("main", params, [*params, *dict.fromkeys((o, *results))], results)})
+            text, back = mlir_text.parse(mlir_text.print_module(m)), bytecode.parse(bytecode.write(m))
+            assert structure(back["main"]) == structure(text["main"]), kind
+            count += 1
+    assert count > 500
 
 
 # -- versions -----------------------------------------------------------------------------------
