@@ -282,6 +282,9 @@ def test_locations() -> None:
     m = mlir_text.parse(text)
     back = bytecode.parse(bytecode.write(m))
     assert mlir_text.print_function(back["main"], locations=True) == mlir_text.print_function(m["main"], locations=True)
+    old = mlir_text.print_function(bytecode.parse(bytecode.write(m, "1.8.0"))["main"], locations=True)
+    assert old.count('loc("c.py":5:6)') == 2
+    assert " to " not in old
     without = bytecode.parse(bytecode.write(m, locations=False))
     assert {o.loc.kind for o in without["main"].ops} == {"unknown"}
 

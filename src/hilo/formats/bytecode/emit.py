@@ -57,9 +57,10 @@ class Numbered:
 
 
 class Tables:
-    """Numbers for strings, attributes and types."""
+    """Numbers for strings, attributes and types. `ranges`: locations may say where something ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, ranges: bool = True) -> None:
+        self.ranges = ranges
         self.strings: dict[str, int] = {}
         self.attrs = Numbered()
         self.types = Numbered()
@@ -129,7 +130,7 @@ class Tables:
 
     def loc(self, loc: Any) -> int:
         """A location; what is no `Loc` is unknown."""
-        key = _loc_key(loc if isinstance(loc, Loc) else _UNKNOWN, 0)
+        key = _loc_key(loc if isinstance(loc, Loc) else _UNKNOWN, self.ranges, 0)
         return self._enter(self.attrs, key, lambda s: self._encode_loc(s, key))
 
     def _loc_of(self, key: tuple[Any, ...]) -> int:
@@ -327,14 +328,14 @@ class Tables:
 _UNKNOWN: Final = Loc("unknown")
 
 
-def _loc_key(loc: Loc, depth: int) -> tuple[Any, ...]:
+def _loc_key(loc: Loc, ranges: bool, depth: int) -> tuple[Any, ...]:
     """The structure of a location; what nests too deeply is cut off."""
     if depth > _MAX_DEPTH // 4:
         return ("unknown",)
     if loc.kind == "file":
-        end = tuple(loc.extra) if isinstance(loc.extra, tuple) and len(loc.extra) == 2 else None
+        end = tuple(loc.extra) if ranges and isinstance(loc.extra, tuple) and len(loc.extra) == 2 else None
         return ("file", loc.file, loc.line, loc.col, end)
-    children = tuple(_loc_key(c, depth + 1) for c in loc.children)
+    children = tuple(_loc_key(c, ranges, depth + 1) for c in loc.children)
     if loc.kind == "name":
         return ("name", loc.name, children[0] if children else ("unknown",))
     if loc.kind == "callsite" and len(children) == 2:

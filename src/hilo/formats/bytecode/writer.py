@@ -29,6 +29,7 @@ from hilo.ir.types import Type, result_types
 _FORMATS: Final[tuple[tuple[Version, int], ...]] = (
     ((0, 15, 0), 6), ((0, 14, 0), 4), ((0, 12, 0), 3), ((0, 10, 0), 1), ((0, 9, 0), 0),
 )  # fmt: skip
+_RANGES_SINCE: Final = (1, 9, 0)  # readers of older versions know only places, not where they end
 _MESH: Final = "sdy.mesh @"
 
 
@@ -54,7 +55,7 @@ class Writer:
         self.target = target
         self.version = version  # of the bytecode
         self.locations = locations
-        self.tables = Tables()
+        self.tables = Tables(ranges=target >= _RANGES_SINCE)
         self.names: dict[str, int] = {}  # of ops
         self.properties: dict[bytes, int] = {}
         self.numbers: dict[Op, int] = {}
