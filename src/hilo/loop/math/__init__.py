@@ -5,8 +5,8 @@ cos), are within 2 units in the last place in f32 and f64 (lgamma and digamma: s
 zeros, infinities, NaN and subnormal numbers. Narrower floats are computed in f32 and rounded once, complex numbers in
 f64.
 
-exps.py, logs.py, trig.py, roots.py, powers.py, error.py, inverse.py, gamma.py and series.py hold the real functions, on nodes;
-complexes.py the complex ones; tables.py (made by tools/fit_math.py) the polynomials. Imports loop and ir.dtypes.
+exps.py, logs.py, trig.py, roots.py, powers.py, error.py, inverse.py, gamma.py and series.py hold the real functions, on
+nodes; complexes.py the complex ones; tables.py (made by tools/fit_math.py) the polynomials. Imports loop, ir.dtypes.
 """
 
 from __future__ import annotations
