@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir import dtypes
-from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
@@ -21,7 +20,7 @@ from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
 from hilo.kernels.contraction_bound import Panels, constant_of
 from hilo.kernels.contraction_nest import Nest, Place
 from hilo.kernels.contraction_plan import Plan, plan, recipe
-from hilo.kernels.contraction_sizes import is_static, planned_for, with_sizes
+from hilo.kernels.contraction_sizes import ROWS, by_rows, is_static, planned_for, with_sizes
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import pointer
 from hilo.loop.arith import reduce_precision
@@ -75,7 +74,11 @@ def lower_contraction(op: Op, target: Target, epilogue: Epilogue | None = None) 
     if c.out.size == 0:
         return Lowered([])
     constant = tuple(constant_of(o) is not None for o in op.operands)
-    return _Lowering(c, target, epilogue, op.attrs.get("algorithm"), constant).run()
+
+    def one(c: Contraction, rows: int) -> Lowered:
+        return _Lowering(c, target, epilogue, op.attrs.get("algorithm"), constant, rows).run()
+
+    return one(c, ROWS) if is_static(c.sizes) else by_rows(c, one)
 
 
 def lower_block(op: Op, block: Contraction, target: Target) -> Lowered:
@@ -94,8 +97,9 @@ class _Lowering:
     """Collects the phases of one contraction."""
 
     def __init__(self, c: Contraction, target: Target, epilogue: Epilogue | None, algorithm: tuple | None,
-                 constant: Sequence[bool]) -> None:  # fmt: skip
+                 constant: Sequence[bool], rows: int = ROWS) -> None:  # fmt: skip
         self.target = target
+        self.expected_rows = rows  # of M, if that is known only at run time
         self.epilogue = epilogue
         self.r = recipe(c.lhs.dtype, c.rhs.dtype, c.out.dtype, target)
         if algorithm is not None and c.out.dtype.is_float and algorithm[2] == "f64":
@@ -239,7 +243,7 @@ class _Lowering:
         return at
 
     def add_phase(self, name: str, unit: pack.Unit, units: int, cost: float) -> None:
-        if units:
+        if units != 0:
             self.phases.append(Phase(pack.phase_func(f"contraction_{name}", unit), units, cost))
 
     # ---- constants
@@ -268,12 +272,11 @@ class _Lowering:
         """Where micro-kernels find A and B, and the plan."""
         c, r = self.c, self.r
         bt, m, n, k = c.sizes
-        if not is_static(c.sizes):
-            planned_for(c.sizes)
+        few = planned_for(c.sizes, self.expected_rows)[1]
         complex_ = r.acc.is_complex
         sizes = (bt, m, 2 * n if complex_ else n, 2 * k if complex_ else -(-k // r.parts))
         a = self.in_place("a")
-        if a is not None and a.row * r.size % 4096 == 0 and a.column == 1 and typical(m) >= 64 and n >= 256:
+        if a is not None and a.row * r.size % 4096 == 0 and a.column == 1 and few >= 64 and n >= 256:
             a = None
         a = a or self.packed_a()
         b = self.in_place("b")
@@ -290,7 +293,8 @@ class _Lowering:
             options = {"b_row": row, "b_column": column, "inner": inner and isinstance(m, int), "stream": stream}
             if is_static(sizes):
                 return plan(sizes, r, self.target, **options, bound=bound)
-            return with_sizes(plan(planned_for(sizes), r, self.target, **options, bound=bound), sizes)
+            small = planned_for(sizes, self.expected_rows)
+            return with_sizes(plan(small, r, self.target, **options, bound=bound), sizes)
 
         p = planned(dtype is not None)
         if dtype is not None and p.kind == "tile" and p.blocks[0] == 1 and k:

@@ -5,13 +5,18 @@ More of either is only more units, so that the plan for a small number is good f
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
+from typing import Final
 
-from hilo.ir.dims import Number, Size, Undecided, content, divide, typical
+from hilo.ir.dims import Number, Size, Undecided, apply, content, divide, larger, typical
+from hilo.kernels.contraction_algebra import Contraction
 from hilo.kernels.contraction_plan import Plan
+from hilo.kernels.lowered import Lowered
 
-ROWS = 64  # of M that a plan is made for, if M is not a multiple of something larger
+ROWS: Final = 128  # of M that a plan is made for, if M is not a multiple of something larger
+STEPS: Final = (1, 4, 8, 14, 56)  # numbers of rows up to which there are kernels of their own
 Sizes = tuple[Number, Number, Number, Number]
 
 
@@ -19,13 +24,34 @@ def is_static(sizes: Sizes) -> bool:
     return all(isinstance(n, int) for n in sizes)
 
 
-def planned_for(sizes: Sizes) -> tuple[int, int, int, int]:
-    """The sizes that the plan for `sizes` is made for. Raises `Undecided` where N or K is a run-time size."""
+def planned_for(sizes: Sizes, rows: int) -> tuple[int, int, int, int]:
+    """The sizes that the plan for `sizes` is made for, with about `rows` of M. Raises `Undecided` where N or K is a
+    run-time size."""
     bt, m, n, k = sizes
     if not isinstance(n, int) or not isinstance(k, int) or (isinstance(m, Size) and n == 1):
         raise Undecided("a contraction of these run-time sizes")
-    rows = m if isinstance(m, int) else content(m)[0] * -(-ROWS // content(m)[0])
-    return bt if isinstance(bt, int) else content(bt)[0], rows, n, k
+    some = m if isinstance(m, int) else content(m)[0] * -(-rows // content(m)[0])
+    return bt if isinstance(bt, int) else content(bt)[0], some, n, k
+
+
+def by_rows(c: Contraction, lower_one: Callable[[Contraction, int], Lowered]) -> Lowered:
+    """The kernel of `c`, some of whose sizes are known only at run time: where M may be small or large, several kernels,
+    of which a call runs one."""
+    m = c.sizes[1]
+    if not isinstance(m, Size) or content(m)[0] >= STEPS[-1]:
+        return lower_one(c, ROWS)
+    many = lower_one(c, ROWS)
+    made = [(lower_one(c, rows), apply("and", apply("lt", last, m), apply("le", m, rows)))
+            for last, rows in pairwise(STEPS)]  # fmt: skip
+    made.append((lower_one(replace(c, m=()), 1), apply("eq", m, 1)))
+    if many.arranged or any(one.arranged for one, _ in made):
+        return many  # one constant in one layout
+    made.append((many, apply("lt", STEPS[-1], m)))
+    phases = [replace(p, units=apply("select", when, p.units, 0)) for one, when in made for p in one.phases]
+    scratch = 0
+    for one, _ in made:
+        scratch = larger(scratch, one.scratch)
+    return Lowered(phases, scratch)
 
 
 def with_sizes(p: Plan, sizes: Sizes) -> Plan:

@@ -133,7 +133,7 @@ def contracts(o: Op) -> bool:
     if o.kind.full_name not in ("stablehlo.dot_general", "stablehlo.dot") or not isinstance(o.type, TensorType):
         return False
     types = (o.type, *(x.type for x in o.operands))
-    return all(isinstance(t, TensorType) and t.is_static and not t.dtype.is_complex for t in types)
+    return all(isinstance(t, TensorType) and t.size != -1 and not t.dtype.is_complex for t in types)
 
 
 def composes(o: Op) -> bool:
