@@ -182,6 +182,9 @@ class Size(Dim):
 
     __int__ = __index__
 
+    def bit_length(self) -> int:
+        return self.__index__()
+
     def __float__(self) -> float:
         """An estimate, for costs."""
         return float(typical(self))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from hilo.errors import Unsupported, require
+from hilo.errors import Error, Unsupported, require
 from hilo.ir.dtypes import f32, i32
 from hilo.ir.interpret import callee, run
 from hilo.ir.module import Function
@@ -116,7 +116,8 @@ def _check_layouts(what: str, types: Sequence[Type], layouts: Sequence[tuple[int
 class custom_call:
     """A call of `call_target_name`, code outside of the program that only the target platform knows.
 
-    hilo keeps it (its effects may matter), but running it is an `Unsupported` error that names the target.
+    hilo keeps it (its effects may matter), but running it is an `Unsupported` error that names the target; except
+    `shape_assertion`, which checks that its first operand is true.
     Spec: custom_call.
     """
 
@@ -158,6 +159,11 @@ class custom_call:
 
     @staticmethod
     def evaluate(*arrays: Any, call_target_name: str, **_: Any) -> Any:
+        if call_target_name == "shape_assertion":
+            if not arrays[0].all():
+                values = ", ".join(str(a) for a in arrays[1:])
+                raise Error(f"a shape assertion does not hold{' for ' if values else ''}{values}")
+            return ()
         raise Unsupported(
             f"hilo does not know the custom call target {call_target_name!r}; export the program without it"
         )
