@@ -406,3 +406,11 @@ def test_library_files(tmp_path: Path) -> None:
     assert isinstance(hilo.load(path), Module)
     assert isinstance(hilo.load(path)["main"].loc, Loc)
     assert same(hilo.interpret(hilo.load(path), X, np.float32(9))[2], X.T)
+
+
+def test_meshes_with_attributes() -> None:
+    """Newer JAX writes attributes behind a mesh."""
+    mesh = 'sdy.mesh @mesh = <["x"=2]> {stablehlo.mesh = {axes = [{name = "x", size = 2 : i64}]}}'
+    m = stablehlo(f"{mesh}\nfunc.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {{ return %x : tensor<2xf32> }}")
+    assert mesh in print_mlir(m)
+    assert print_module(m).startswith("HloModule module, entry_computation_layout={(f32[2]{0})->f32[2]{0}}")
