@@ -24,13 +24,15 @@ Elems = tuple[Elem, ...]
 _FREE: Final = frozenset(("add", "multiply", "maximum", "minimum", "and", "or", "xor"))
 
 
-def _lowest(d: DType) -> float | int:
+def lowest(d: DType) -> float | int:
+    """The least value of a type."""
     if d.format is not None:
         return -inf if d.format.has_inf else 2.0**-127 if d.format.special == "e8m0" else -d.format.largest
     return 0 if d.kind in "ub" else -(1 << (d.bits - 1))
 
 
-def _highest(d: DType) -> float | int:
+def highest(d: DType) -> float | int:
+    """The largest value of a type."""
     if d.format is not None:
         return inf if d.format.has_inf else d.format.largest
     return 1 if d.kind == "b" else (1 << (d.bits - (d.kind == "i"))) - 1
@@ -39,8 +41,8 @@ def _highest(d: DType) -> float | int:
 _IDENTITY: Final[dict[str, Callable[[DType], float | int]]] = {
     "add": lambda d: -0.0 if d.kind in "fc" else 0,
     "multiply": lambda d: 1,
-    "maximum": _lowest,
-    "minimum": _highest,
+    "maximum": lowest,
+    "minimum": highest,
     "and": lambda d: -1 if d.kind == "i" else (1 << min(d.bits, 64)) - 1,
     "or": lambda d: 0,
     "xor": lambda d: 0,

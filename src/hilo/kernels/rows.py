@@ -18,11 +18,12 @@ from hilo.ir.dims import typical, upper
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
-from hilo.kernels.combine import Combiner, Elems, pack, splat, unpack
+from hilo.kernels.combine import Elems, pack, splat, unpack
 from hilo.kernels.elementwise import new_func, streams
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
+from hilo.kernels.pick import combiner
 from hilo.kernels.rows_plan import BLOCK_TURNS, SCRATCH, Plan, in_place_pairs, kept_values, plan
 from hilo.loop import index
 from hilo.loop.builder import Builder, Func, Node
@@ -77,7 +78,7 @@ class _Kernel:
         self.bufs, self.begin, self.end = self.func.params
         self.params = {o: Buffer(pointer(self.b, self.bufs, i), o.tensor, constant=i not in unsafe)
                        for o, i in zip(body.params, operands, strict=True)}  # fmt: skip
-        self.combiners = {r: Combiner(r.attrs["body"], len(captures(r))) for pass_ in self.rows.reduces for r in pass_}
+        self.combiners = {r: combiner(r) for pass_ in self.rows.reduces for r in pass_}
         self.kept_ops = kept_values(self.rows, body)
         self.chunk: Node | None = None  # which chunk of the chunked loop
         self.scratch: dict[Op, Buffer] = {}

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from hilo.ir.dims import typical
 from hilo.ir.module import Function
 from hilo.ir.op import Op
-from hilo.kernels.combine import Combiner
 from hilo.kernels.elementwise import BYTES_PER_NS, NS_PER_WORK, lanes_for
+from hilo.kernels.pick import combiner
 from hilo.kernels.space import Space, collapse
 from hilo.loop import index
-from hilo.ops.rows import Rows, at_shape, captures, inputs, outline
+from hilo.ops.rows import Rows, at_shape, inputs, outline
 from hilo.ops.trace import Access
 from hilo.ops.weight import weight
 
@@ -82,7 +82,7 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
         inner = False
     ops = [o for o in body.ops if weight(o)]
     work = sum(weight(o) for o in ops)
-    combiners = [Combiner(r.attrs["body"], len(captures(r))) for pass_ in rows.reduces for r in pass_]
+    combiners = [combiner(r) for pass_ in rows.reduces for r in pass_]
     parts = max((sum(len(c.dtypes) for c in combiners), 1))
     free = all(c.free for c in combiners)
     unroll = max(1, min(16 if work <= 6 else 4 if work <= 32 else 1, target.registers // 2 // parts))

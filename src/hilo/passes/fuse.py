@@ -102,9 +102,28 @@ class _Fuser:
                         self.home[o] = g
                         g.results.append(o)
                         return
+        if self._reduces_alone(o):
+            return
         group = Group(o, self.costs, open_=_starts(o))
         self.groups[o] = [group]
         self.home[o] = group
+
+    def _reduces_alone(self, o: Op) -> bool:
+        """Make a reduction of several values, whose results nothing else was fused with, a row region."""
+        gets = self.users[o]
+        if not (is_rows(o) and _fusible(o) and isinstance(o.type, Results)) or not gets or o in self.results:
+            return False
+        if any(g.kind is not GET or len(self.groups[g]) != 1 or len(self.groups[g][0].ops) != 1 for g in gets):
+            return False
+        group = Group(gets[0], self.costs, open_=False)
+        group.open = True
+        group.results = list(gets)
+        for g in gets:
+            group.ops[g] = None
+            group.places[g] = frozenset([()])
+            self.groups[g], self.home[g] = [group], group
+        self._join(o, group)
+        return True
 
     def _part_gets(self) -> None:
         """A `get` joined its users' group before the reduction that it belongs to was placed: where that one did not
