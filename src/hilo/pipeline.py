@@ -82,7 +82,7 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
     if has_unknown_sizes(f):
         from hilo.passes.shapes import refine
 
-        f = trace.step("shapes", refine, f, required=True)
+        f = trace.step("shapes", lambda g: refine(g, module), f, required=True)
     for name, p in passes(options):
         f = trace.step(name, p, f, required=name in REQUIRED)
     trace.check_names(PHASES)

@@ -267,3 +267,28 @@ def test_assertions_hold_with_fixed_shapes_too() -> None:
     assert hilo.compile(ASSERT, shapes={0: (4,)})(np.ones(4, np.float32))[0].shape == (4,)
     with pytest.raises(Error, match="the size 5 is odd"):
         hilo.compile(ASSERT, shapes={0: (5,)})(np.ones(5, np.float32))
+
+
+def test_windows_of_run_time_sizes() -> None:
+    """A running sum along an axis of unknown size, as JAX writes it."""
+    text = """module {
+      func.func private @plus(%a: tensor<f32>, %b: tensor<f32>) -> tensor<f32> {
+        %0 = stablehlo.add %a, %b : tensor<f32>
+        return %0 : tensor<f32> }
+      func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+        %zero = stablehlo.constant dense<0.0> : tensor<f32>
+        %one = stablehlo.constant dense<1> : tensor<1xi32>
+        %none = stablehlo.constant dense<0> : tensor<1xi32>
+        %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+        %w = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+        %low = stablehlo.subtract %w, %one : tensor<1xi32>
+        %both = stablehlo.concatenate %low, %none, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+        %p = stablehlo.reshape %both : (tensor<2xi32>) -> tensor<1x2xi32>
+        %r = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x, %zero, %w, %one, %one, %one, %p)
+            {called_computations = [@plus]} : (tensor<?xf32>, tensor<f32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>,
+            tensor<1xi32>, tensor<1x2xi32>) -> tensor<?xf32>
+        return %r : tensor<?xf32> } }"""
+    f = hilo.compile(text)
+    for n in (1, 2, 9, 33):
+        x = floats(n)
+        np.testing.assert_allclose(f(x)[0], np.cumsum(x), rtol=1e-5, atol=1e-5)

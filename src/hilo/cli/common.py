@@ -61,7 +61,7 @@ def sizes(module: Module, entry: str, dim: int | None) -> list[Sized]:
 
     if dim is None:
         raise Error(f"@{entry} has sizes that are known only at run time: choose them with --dim N, or give arrays")
-    return example_sizes(inline(module, entry), dim)
+    return example_sizes(inline(module, entry), dim, module)
 
 
 def read_arrays(path: str) -> list[np.ndarray]:

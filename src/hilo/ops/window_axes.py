@@ -42,7 +42,7 @@ class Axis:
     @property
     def reach(self) -> int:
         """The places that a window spans."""
-        return (self.size - 1) * self.dilation + 1 if self.size else 0
+        return (self.size - 1) * self.dilation + 1 if self.size != 0 else 0
 
     def count(self, n: Any) -> Any:
         """How many windows there are along an axis of size `n`; an unknown size gives an unknown number."""

@@ -15,6 +15,7 @@ from hilo.ir.dims import Number
 from hilo.ir.op import Attrs, Op
 from hilo.ir.registry import lookup
 from hilo.ir.types import Results, TensorType, Type, equations
+from hilo.ops import as_rows as _  # noqa: F401  # registers hilo.windows
 from hilo.ops.convolution import windows
 from hilo.ops.window_axes import axes
 
@@ -265,6 +266,30 @@ def _reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
         return same_kind(o, operands, declared(r, o, shape))
     each = [TensorType(t.dtype, shape) for t in o.type.types if isinstance(t, TensorType)]
     return same_kind(o, operands, Results(each))
+
+
+def dynamic_reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
+    """The custom call by which JAX writes a reduce_window whose windows or padding are no constants: its windows, reduced.
+
+    Operands: input, init, then sizes, strides, dilations (base, window) and padding of the windows.
+    """
+    if len(operands) != 7 or isinstance(o.type, Results):
+        raise Unsupported("a dynamic_reduce_window of several inputs")
+    x, init = operands[:2]
+    size, strides, base, dilation, padding = (r.integers(v, "a window") for v in operands[2:])
+    pads = tuple(zip(padding[::2], padding[1::2], strict=True))
+    moved = axes(size, strides, pads, base, dilation)
+    if any(dims.is_computed(n) for n in (*size, *strides, *base, *dilation, *padding)):
+        raise Unsupported("windows that the program computes")
+    t = declared(r, o, [a.count(n) for a, n in zip(moved, x.shape, strict=True)])
+    body = r.called(o)
+    full = TensorType(x.dtype, [*t.shape, *(r.size_is(n) for n in size)])
+    each = Op(lookup("hilo.windows"), (x, init), Attrs(axes=moved, type=full), full, o.loc)
+    kept = tuple(range(t.rank, 2 * t.rank))
+    return Op(lookup("stablehlo.reduce"), (each, init), Attrs(dimensions=kept, body=body), t, o.loc)
+
+
+CALLS: dict[str, Rule] = {"stablehlo.dynamic_reduce_window": dynamic_reduce_window}
 
 
 @rule("dynamic_conv", "convolution")

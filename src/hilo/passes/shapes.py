@@ -19,12 +19,13 @@ import numpy as np
 from hilo.errors import Error, Unsupported, VerifyError
 from hilo.ir import dims
 from hilo.ir.dims import Atom, Guard, Number, Size
-from hilo.ir.module import Function, parameter
+from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
 from hilo.ir.registry import lookup
 from hilo.ir.types import Results, TensorType, Type, equations, result_types
+from hilo.passes.inline import inline
 from hilo.passes.quantized import lower_quantized
-from hilo.passes.shape_rules import RULES
+from hilo.passes.shape_rules import CALLS, RULES
 from hilo.passes.shape_values import value_of
 
 COMPUTED = "computed values; only sizes that follow from shapes and integer arguments are compiled"
@@ -32,7 +33,7 @@ MOST_ELEMENTS = 16  # of an integer argument that may hold sizes
 _REGIONS_OF_VALUES = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 
 
-def refine(f: Function) -> Function:
+def refine(f: Function, module: Module | None = None) -> Function:
     """`f` with symbolic sizes in all types, and an op that holds what must be true of them. Quantized ops become plain.
 
     Raises `Error` if sizes can never agree, `Unsupported` for a size that depends on computed values.
@@ -41,7 +42,7 @@ def refine(f: Function) -> Function:
     known: dict[Atom, Number] = {}
     guards: dict[Any, Guard] = {}
     while True:
-        r = Refiner(known)
+        r = Refiner(known, module)
         out = r.function(f, _parameters(f, r))
         found, r.guards = r.guards, []
         again = r.solve()
@@ -78,8 +79,9 @@ def _parameters(f: Function, r: Refiner) -> list[Op]:
 class Refiner:
     """One walk over a function. `known`: what symbols stand for; grows by `solve` from the equations of the walk."""
 
-    def __init__(self, known: dict[Atom, Number]) -> None:
+    def __init__(self, known: dict[Atom, Number], module: Module | None = None) -> None:
         self.known = known
+        self.module = module
         self.values: dict[Op, np.ndarray] = {}  # integers and sizes that small tensors hold
         self.guards: list[Guard] = []
         self.equations: list[tuple[Number, Number, str]] = []
@@ -200,7 +202,10 @@ class Refiner:
             return None
         static = all(isinstance(t, TensorType) and t.is_static for x in operands for t in result_types(x.type))
         static = static and all(not isinstance(t, TensorType) or t.is_static for t in result_types(o.type))
-        if static:
+        call = CALLS.get(o.attrs["call_target_name"]) if name == "stablehlo.custom_call" else None
+        if call is not None:
+            made = call(self, o, operands)
+        elif static:
             made = o.with_operands(operands)
         elif name in RULES:
             made = RULES[name](self, o, operands)
@@ -259,6 +264,14 @@ class Refiner:
         types = tuple(wanted)
         t = Results(types) if isinstance(o.type, Results) else types[0]
         return Op(o.kind, tuple(operands), Attrs(o.attrs, **attrs), t, o.loc)
+
+    def called(self, o: Op) -> Function:
+        """The function that a custom call names."""
+        names = o.attrs.get("called_computations") or ("",)
+        name = str(names[0]).removeprefix("@")
+        if self.module is None or name not in self.module.functions:
+            raise Unsupported(f"there is no function {name} to call")
+        return inline(self.module, name)
 
     def assertion(self, o: Op, operands: list[Op]) -> None:
         (holds,) = self.integers(operands[0], "the condition of a shape assertion")
@@ -321,7 +334,7 @@ def _solved(a: Number, b: Number) -> tuple[Atom, Number] | None:
     return picks[0] if picks else None
 
 
-def example_sizes(f: Function, size: int) -> list[tuple[TensorType, np.ndarray | None]]:
+def example_sizes(f: Function, size: int, module: Module | None = None) -> list[tuple[TensorType, np.ndarray | None]]:
     """For each argument of `f` its type where every free size is `size`, and its value, if it holds sizes or what is
     checked with them.
 
@@ -330,7 +343,7 @@ def example_sizes(f: Function, size: int) -> list[tuple[TensorType, np.ndarray |
     known: dict[Atom, Number] = {}
     guards: list[Guard] = []
     while True:
-        r = Refiner(known)
+        r = Refiner(known, module)
         params = _parameters(f, r)
         out = r.function(f, params)
         again = r.solve()

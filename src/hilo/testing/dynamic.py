@@ -57,7 +57,7 @@ def examples(module: Module) -> list[list[np.ndarray]]:
 
     rng = np.random.default_rng(0)
     f = inline(module, "main")
-    return [[_random(t, rng) if value is None else value for t, value in example_sizes(f, n)] for n in SIZES]
+    return [[_random(t, rng) if value is None else value for t, value in example_sizes(f, n, module)] for n in SIZES]
 
 
 def _random(t: TensorType, rng: np.random.Generator) -> np.ndarray:
