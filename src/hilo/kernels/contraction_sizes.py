@@ -35,8 +35,8 @@ def planned_for(sizes: Sizes, rows: int) -> tuple[int, int, int, int]:
 
 
 def by_rows(c: Contraction, lower_one: Callable[[Contraction, int], Lowered]) -> Lowered:
-    """The kernel of `c`, some of whose sizes are known only at run time: where M may be small or large, several kernels,
-    of which a call runs one."""
+    """The kernel of `c`, some of whose sizes are known only at run time: where M may be small or large, several
+    kernels, of which a call runs one."""
     m = c.sizes[1]
     if not isinstance(m, Size) or content(m)[0] >= STEPS[-1]:
         return lower_one(c, ROWS)

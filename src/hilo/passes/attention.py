@@ -49,7 +49,7 @@ def attention(f: Function) -> Function:
 
 def _match(second: Op, users: dict[Op, int]) -> list[Op] | None:
     """The ops of the pattern that ends with the product `second`."""
-    if not contracts(second) or second.kind.name != "dot_general":
+    if not contracts(second) or second.kind.name != "dot_general" or not second.tensor.is_static:
         return None
     found = [second]
 

@@ -269,7 +269,7 @@ def _reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
 
 
 def dynamic_reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
-    """The custom call by which JAX writes a reduce_window whose windows or padding are no constants: its windows, reduced.
+    """The custom call by which JAX writes a reduce_window whose windows are no constants: its windows, reduced.
 
     Operands: input, init, then sizes, strides, dilations (base, window) and padding of the windows.
     """
