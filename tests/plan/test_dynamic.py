@@ -292,3 +292,25 @@ def test_windows_of_run_time_sizes() -> None:
     for n in (1, 2, 9, 33):
         x = floats(n)
         np.testing.assert_allclose(f(x)[0], np.cumsum(x), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("n", [1 << 40, 1 << 45, 1 << 61, (1 << 62) + 1, (1 << 63) - 1])
+def test_sizes_beyond_all_memory_are_an_error(n: int) -> None:
+    """Also where the bytes of a temporary are few modulo 2^64."""
+    text = """func.func @main(%n: tensor<i64>, %x: tensor<4xf32>) -> tensor<1xf32> {
+        %0 = stablehlo.reshape %n : (tensor<i64>) -> tensor<1xi64>
+        %four = stablehlo.constant dense<4> : tensor<1xi64>
+        %v = stablehlo.constant dense<2.0> : tensor<f32>
+        %s = stablehlo.concatenate %0, %four, dim = 0 : (tensor<1xi64>, tensor<1xi64>) -> tensor<2xi64>
+        %b = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [1] : (tensor<4xf32>, tensor<2xi64>) -> tensor<?x4xf32>
+        %w = stablehlo.constant dense<1.0> : tensor<4x64xf32>
+        %d = stablehlo.dot %b, %w : (tensor<?x4xf32>, tensor<4x64xf32>) -> tensor<?x64xf32>
+        %r = stablehlo.reduce(%d init: %v) applies stablehlo.add across dimensions = [1]
+            : (tensor<?x64xf32>, tensor<f32>) -> tensor<?xf32>
+        %t = "stablehlo.slice"(%r) <{start_indices = array<i64: 0>, limit_indices = array<i64: 1>,
+            strides = array<i64: 1>}> : (tensor<?xf32>) -> tensor<1xf32>
+        return %t : tensor<1xf32> }"""
+    f = hilo.compile(text)
+    assert f(np.int64(3), np.ones(4, np.float32))[0] == 258
+    with pytest.raises((Error, MemoryError)):
+        f(np.int64(n), np.ones(4, np.float32))

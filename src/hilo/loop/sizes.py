@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from hilo.ir.dims import Atom, Number, lower, upper
-from hilo.loop.builder import I64, Builder, Node
+from hilo.loop.builder import F64, I64, Builder, Node
 
 _COMPARED: Final = {"lt": "slt", "le": "sle", "eq": "eq"}
 
@@ -43,6 +43,25 @@ def atom(b: Builder, a: Atom) -> Node:
     if a.name in ("and", "or", "xor"):
         return b.binary(a.name, *xs)
     return _divided(b, a.name, a.args, *xs)
+
+
+def magnitude(b: Builder, n: Number) -> Node:
+    """An upper bound, as f64, of the magnitude of `n` and of all that is computed on the way to it."""
+    if isinstance(n, int):
+        return b.const(float(abs(n)), F64)
+    total = b.const(0.0, F64)
+    for m, c in n.terms.items():
+        product = b.const(float(abs(c)), F64)
+        for a in m:
+            if a.source is not None:
+                x = b.fabs(b.convert("sitofp", _symbol(b, a), "f64"))
+            else:
+                x = b.const(1.0, F64)
+                for each in a.args:
+                    x = b.fadd(x, magnitude(b, each))
+            product = b.fmul(product, x)
+        total = b.fadd(total, product)
+    return total
 
 
 def _divided(b: Builder, name: str, args: tuple[Number, ...], x: Node, y: Node) -> Node:

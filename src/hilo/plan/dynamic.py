@@ -24,6 +24,7 @@ from hilo.plan.assign import ALIGN, place
 from hilo.plan.program import Buffer, Program
 
 REFUSED = 1  # code of the first guard
+MOST = 2.0**60  # bytes; no number that a size is made of is larger
 
 
 def add_sizes(program: Program, function: Function) -> Program:
@@ -90,6 +91,10 @@ def emit_shapes(program: Program, name: str = "shapes") -> Func:
     for r in program.results:
         assert isinstance(r.type, TensorType)
         numbers.extend(r.type.shape)
+    for n in dict.fromkeys([program.arena_size, *(x.nbytes for x in (*program.results, *program.buffers))]):
+        if not isinstance(n, int):
+            fits = b.cmp("olt", sizes.magnitude(b, n), MOST)
+            code = b.select(fits, code, b.const(REFUSED + len(program.guards), I32))
     for i, n in enumerate(numbers):
         b.store(b.gep(out, 8 * i), sizes.node(b, n))
     b.ret(code)
@@ -102,6 +107,8 @@ def explainer(program: Program) -> Callable[[int, list[int]], str]:
     guards = program.guards
 
     def explain(code: int, values: list[int]) -> str:
+        if code == REFUSED + len(guards):
+            return "the sizes of the arguments ask for more memory than there can be"
         g = guards[code - REFUSED]
         numbers = [dims.evaluate(n, lambda s: values[table[s]]) for n in g.values]
         text = g.message
