@@ -79,10 +79,15 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
         f = sized(f, shapes)
     if constants:
         f = bind(f, constants)
-    if has_unknown_sizes(f):
-        from hilo.passes.shapes import refine
 
-        f = trace.step("shapes", lambda g: refine(g, module), f, required=True)
+    def refine(g: Function) -> Function:
+        if not has_unknown_sizes(g):
+            return g
+        from hilo.passes.shapes import refine as refine_shapes
+
+        return refine_shapes(g, module)
+
+    f = trace.step("shapes", refine, f, required=True)
     for name, p in passes(options):
         f = trace.step(name, p, f, required=name in REQUIRED)
     trace.check_names(PHASES)

@@ -87,7 +87,8 @@ def picks(body: Function, most: bool) -> bool:
     Of two NaNs the first; of equal values either, with the lower index.
     """
     value, index = body.results[0].dtype, body.results[1].dtype
-    if len(body.params) != 4 or value.kind not in "iuf" or index.kind not in "iu" or value.bits < 16 and value.is_float:
+    narrow = value.is_float and value.bits < 16
+    if len(body.params) != 4 or value.kind not in "iuf" or index.kind not in "iu" or narrow:
         return False
     if [p.dtype for p in body.params] != [value, index] * 2:
         return False

@@ -20,6 +20,7 @@ from hilo.loop.element import Elem, held_type
 from hilo.loop.index import Index
 
 SMALL_TURN: Final = 4096  # elements below which moving data in any order costs nothing
+KINDS = ("loop", "rows", "contraction", "attention")
 Indices = tuple[Index, ...]
 Source = Callable[[Indices], Elem]
 
@@ -36,7 +37,7 @@ class fusion:
 
     @staticmethod
     def infer(*types: Type, body: Function, kind: str) -> Type:
-        require(kind in ("loop", "rows", "contraction", "attention"), "", "there is no kind of fusion {kind}", kind=kind)
+        require(kind in KINDS, "", "there is no kind of fusion {kind}", kind=kind)
         require(types == body.param_types, "", "the body takes {p}, not {t}", p=body.param_types, t=types)
         results = body.result_types
         return results[0] if len(results) == 1 else Results(results)
