@@ -98,7 +98,15 @@ def _convolution_as_rows(op: Op, target: Target) -> Lowered:
     return rows.lower(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(op.operands), target)
 
 
-_ANY: Final[tuple[Strategy, ...]] = (_items, kernels.lower)
+def _own(op: Op, target: Target) -> Lowered:
+    """The op's own strategy, if it takes sizes for numbers; those never written for it fail in several ways."""
+    try:
+        return kernels.lower(op, target)
+    except (TypeError, AttributeError) as e:
+        raise Undecided(f"its kernel needs numbers for sizes ({e})") from e
+
+
+_ANY: Final[tuple[Strategy, ...]] = (_items, _own)
 _WAYS: Final[dict[str, tuple[Strategy, ...]]] = {
     "hilo.fusion": (_fusion, _contraction_as_rows),
     "stablehlo.concatenate": (_elements,),
