@@ -138,10 +138,10 @@ def values(kind: OpDef, t: TensorType, rng: np.random.Generator) -> np.ndarray:
         with np.errstate(all="ignore"):
             pool = pool[~(compare.magnitudes(pool) > 300.0)]
     name = kind.name.removeprefix("broadcast_")
-    if t.dtype.kind == "c" and (WORK.get(name, 1.0) > 1.0 or name in ("multiply", "square")):
+    if t.dtype.kind == "c" and name in ("multiply", "power"):
         pool = pool[_moderate(pool.real) & _moderate(pool.imag)]
-    if kind.name == "sort" and t.dtype.kind == "f":  # what compares as neither less nor greater has no place of its own
-        pool = pool[~np.isnan(pool) & ~((pool == 0) & np.signbit(pool))]
+    if kind.name == "sort" and t.dtype.kind in "fc":  # what is neither less nor greater has no place of its own
+        pool = pool[~np.any([np.isnan(p) | ((p == 0) & np.signbit(p)) for p in compare.parts(pool)], axis=0)]
     return np.asarray(rng.choice(pool, n)).reshape(t.shape)
 
 
@@ -154,8 +154,8 @@ def _well_conditioned(t: TensorType, rng: np.random.Generator) -> np.ndarray:
 
 
 def _moderate(x: np.ndarray) -> np.ndarray:
-    """Parts for complex products and functions, whose values at infinities, and signs on branch cuts where a part is
-    lost, the specification leaves open; tests/loop looks at those."""
+    """Parts for complex products, of which one may overflow in f64 where it does not in the reference's long double,
+    and powers, where the argument of exp loses all digits of large imaginary parts."""
     with np.errstate(all="ignore"):
         return (x == 0) | ((np.abs(x) > 1e-18) & (np.abs(x) < 1e18))
 
@@ -192,10 +192,9 @@ def _sum_slack(e: Example, operands: Sequence[np.ndarray], dtype: DType) -> floa
 
 
 def _complex_agrees(e: Example, got: np.ndarray, want: np.ndarray, operands: Sequence[np.ndarray]) -> np.ndarray:
-    """Complex numbers: ULPS of the larger part; not-a-numbers (a NaN part, none infinite) are all the same.
+    """Complex numbers: ULPS of the larger part, and of c128 twice that for what takes several roundings of f64.
 
-    power is exp(y log x), whose rounding grows with |y log x|; atan2 is a logarithm of a number of magnitude near 1,
-    and may lie on another branch.
+    power is exp(y log x), whose rounding grows with |y log x|; atan2 is a logarithm of a number of magnitude near 1.
     """
     with np.errstate(all="ignore"):
         size = np.maximum(np.abs(want.real), np.abs(want.imag))
@@ -205,6 +204,5 @@ def _complex_agrees(e: Example, got: np.ndarray, want: np.ndarray, operands: Seq
             unit = unit * (1.0 + np.nan_to_num(np.abs(y * np.log(x)), nan=0.0, posinf=0.0))
         elif e.kind.name.endswith("atan2"):
             unit = np.maximum(unit, compare.epsilon(from_numpy(want.dtype)))
-            got = (got - np.pi * np.nan_to_num(np.rint((got.real - want.real) / np.pi))).astype(want.dtype)
-        nans = [(np.isnan(v) & ~np.isinf(v.real) & ~np.isinf(v.imag)) for v in (got, want)]
-    return compare.close(got, want, ULPS, ULPS * unit) | (nans[0] & nans[1])
+    count = 2 * ULPS if want.dtype == np.complex128 else ULPS
+    return compare.close(got, want, ULPS, count * unit)

@@ -14,6 +14,8 @@ import numpy as np
 
 from hilo.ops.numeric import Arr
 
+PI = np.arctan2(np.longdouble(0), np.longdouble(-1))
+
 
 def build(re: Any, im: Any) -> Arr:
     """re + i im, part by part (arithmetic with 1j would make NaNs out of infinities)."""
@@ -148,15 +150,48 @@ def _add(total: Arr, lost: Arr, term: Arr) -> tuple[Arr, Arr]:
 
 
 def logistic(z: Arr) -> Arr:
-    one = np.ones_like(z)
-    return divide(one, one + exponential(-z))
+    """1 / (1 + exp(-z)); near the pole at pi i, 1 + exp(-x) cos(y) = 2 exp(-x) cos(y/2)^2 - expm1(-x)."""
+    x, y = z.real, z.imag
+    e, half = exponential(-z), np.cos(y / 2)
+    near = (np.abs(x) < 1) & (np.abs(y) < 1e6)
+    below = np.where(near, 2 * np.exp(-x) * half * half - np.expm1(-x), 1 + e.real)
+    out = divide(np.ones_like(z), build(below, e.imag))
+    return np.where(np.isinf(e.real) | np.isinf(e.imag), exponential(z), out)
 
 
 def atan2(y: Arr, x: Arr) -> Arr:
-    """-i log((x + i y) / sqrt(x^2 + y^2))."""
-    top = build(x.real - y.imag, x.imag + y.real)
-    log: Arr = np.log(divide(top, np.sqrt(multiply(x, x) + multiply(y, y))))
-    return build(log.imag, -log.real)
+    """-i log((x + i y) / sqrt(x^2 + y^2)), by principal branches; signs of zeros do not count.
+
+    With u = x + i y and v = x - i y this is -i log(u / sqrt(u v)): the real part is half the angle of u / v, or half a
+    turn from there, the imaginary one log|v / u| / 2. NaN in both parts unless all is finite, and for two zeros;
+    where u or v is 0 only the imaginary part is infinite.
+    """
+    u, v = build(x.real - y.imag, x.imag + y.real), build(x.real + y.imag, x.imag - y.real)
+    inner = sum_of_products(x.real, y.real, x.imag, y.imag)
+    outer = sum_of_products(x.real, y.imag, -x.imag, y.real)
+    p, q = u.real**2 + u.imag**2, v.real**2 + v.imag**2
+    size = np.abs(np.arctan2(2 * inner, sum_of_products(u.real, v.real, u.imag, v.imag))) / 2
+    re = on_branch(size, inner, u, v, sum_of_products(x.real, x.imag, y.real, y.imag))
+    im = np.copysign(np.log1p(4 * np.abs(outer) / np.minimum(p, q)) / 4, outer)
+    re = np.where((p == 0) | (q == 0), 0, re)
+    bad = ~(np.isfinite(x) & np.isfinite(y)) | ((p == 0) & (q == 0))
+    return build(np.where(bad, np.nan, re), np.where(bad, np.nan, im))
+
+
+def on_branch(size: Arr, inner: Arr, u: Arr, v: Arr, square: Arr) -> Arr:
+    """The angle of u / sqrt(u v), which is +-`size` or half a turn from there.
+
+    The sum of the angles of u and v is that of u v but for a whole turn. `inner` has the sign of sin(angle of u / v),
+    `square` that of the imaginary part of u v: they decide where rounding could.
+    """
+    a, b = np.arctan2(u.imag + 0, u.real), np.arctan2(v.imag + 0, v.real)
+    angle, total = (a - b) / 2, a + b
+    beyond = ((total > 2.5) & (square < 0)) | (total > 3.5) | ((total < -2.5) & (square >= 0)) | (total < -3.5)
+    angle = np.where(beyond, angle - np.copysign(np.pi, angle), angle)
+    back = np.abs(angle) > np.pi / 2
+    negative = np.where(np.abs(angle) < 0.1, inner < 0, np.where(np.abs(angle) > 3, inner > 0, angle < 0))
+    size = np.where(back, PI - size, size)
+    return np.where(negative, -size, size)
 
 
 def square(z: Arr) -> Arr:

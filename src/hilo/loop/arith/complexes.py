@@ -178,7 +178,7 @@ def _size(b: Builder, x: Elem) -> tuple[Node, Node | None]:
 
 
 def sign(b: Builder, x: Elem) -> Elem:
-    """x / |x|; 0 for 0, (NaN, NaN) if a part is NaN."""
+    """x / |x|; 0 for 0, (NaN, NaN) if a part is infinite or NaN."""
     size, up = _size(b, x)
     re, im = wide_parts(b, x)
     if up is not None:
@@ -187,7 +187,7 @@ def sign(b: Builder, x: Elem) -> Elem:
     else:
         re_, im_ = re, im
     none = b.and_(b.cmp("oeq", re, 0.0), b.cmp("oeq", im, 0.0))
-    bad = b.or_(b.cmp("uno", re, re), b.cmp("uno", im, im))
+    bad = b.not_(b.and_(b.cmp("olt", b.fabs(re), inf), b.cmp("olt", b.fabs(im), inf)))
     out = []
     for v in (re_, im_):
         q = b.select(none, b.const(0.0, v.type), b.fdiv(v, size))

@@ -6,7 +6,8 @@ zeros, infinities, NaN and subnormal numbers. Narrower floats are computed in f3
 f64.
 
 exps.py, logs.py, trig.py, roots.py, powers.py, error.py, inverse.py, gamma.py and series.py hold the real functions, on
-nodes; complexes.py the complex ones; tables.py (made by tools/fit_math.py) the polynomials. Imports loop, ir.dtypes.
+nodes; complexes.py and complex_angle.py the complex ones; tables.py (made by tools/fit_math.py) the polynomials.
+Imports loop, ir.dtypes.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Callable
 
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
-from hilo.loop.math import complexes, error, exps, gamma, inverse, logs, powers, roots, series, trig
+from hilo.loop.math import complex_angle, complexes, error, exps, gamma, inverse, logs, powers, roots, series, trig
 from hilo.loop.nodes import Node
 
 ElemFn = Callable[..., Elem]
@@ -57,7 +58,7 @@ sqrt = _function(roots.sqrt, complexes.sqrt)
 rsqrt = _function(roots.rsqrt, complexes.rsqrt)
 cbrt = _function(roots.cbrt, complexes.cbrt)
 power = _function(powers.power, complexes.power)
-atan2 = _function(inverse.atan2, complexes.atan2)
+atan2 = _function(inverse.atan2, complex_angle.atan2)
 erf = _function(error.erf)
 erfc = _function(error.erfc)
 erf_inv = _function(error.erf_inv)

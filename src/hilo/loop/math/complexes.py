@@ -1,7 +1,8 @@
 """The complex functions, in f64 with care for overflow and cancellation; c64 is rounded once. Imports loop.
 
-Zeros, infinities and NaN follow C's Annex G. The inverse functions are Kahan's ("Branch cuts for complex elementary
-functions"): branch cuts follow the sign of a zero part.
+Zeros, infinities and NaN follow C's Annex G, but that exponential, expm1 and logistic are NaN in both parts where the
+imaginary part is infinite or NaN. The inverse functions are Kahan's ("Branch cuts for complex elementary
+functions"): branch cuts follow the sign of a zero part. The angle of two complex numbers is in complex_angle.py.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from hilo.loop.nodes import Node
 Parts = tuple[Node, Node]
 _BIG: Final = 700.0  # exp of it is finite
 _EXP_BIG: Final = 1.0142320547350045e304
+_FAR: Final = 2.0**60
+_LN2: Final = 0.6931471805599453
 
 
 def on_parts(f: Callable[..., Parts]) -> Callable[..., Elem]:
@@ -74,7 +77,8 @@ def _multiply(b: Builder, x: Parts, y: Parts) -> Parts:
 # ---- exponentials
 
 
-def _exp_parts(b: Builder, z: Parts) -> Parts:
+def _annex_g_exp(b: Builder, z: Parts) -> Parts:
+    """e^z; of an infinite x and a y that is not finite, 0 or inf + NaN i."""
     x, y = z
     big = b.cmp("ogt", x, _BIG)
     e = exps.exp(b, b.select(big, b.fsub(x, _BIG), x))
@@ -87,6 +91,12 @@ def _exp_parts(b: Builder, z: Parts) -> Parts:
     gone = b.and_(endless, b.cmp("oeq", x, -inf))
     re = b.select(b.and_(endless, b.cmp("oeq", x, inf)), x, b.select(gone, zero, re))
     return re, b.select(gone, zero, im)
+
+
+def _exp_parts(b: Builder, z: Parts) -> Parts:
+    re, im = _annex_g_exp(b, z)
+    turning, none = _finite(b, z[1]), _const(b, nan, re)
+    return b.select(turning, re, none), b.select(turning, im, none)
 
 
 exp = on_parts(_exp_parts)
@@ -124,7 +134,7 @@ def logistic(b: Builder, z: Parts) -> Parts:
 # ---- logarithms and powers
 
 
-def _log_abs(b: Builder, x: Node, y: Node) -> Node:
+def log_abs(b: Builder, x: Node, y: Node) -> Node:
     """log(sqrt(x^2 + y^2)): log(max) + log1p((min / max)^2) / 2; near the unit circle log1p(x^2 + y^2 - 1) / 2."""
     ax, ay = b.fabs(x), b.fabs(y)
     swap = b.cmp("ogt", ay, ax)
@@ -144,7 +154,7 @@ def _log_abs(b: Builder, x: Node, y: Node) -> Node:
 
 
 def _log_parts(b: Builder, z: Parts) -> Parts:
-    return _log_abs(b, *z), inverse.atan2(b, z[1], z[0])
+    return log_abs(b, *z), inverse.atan2(b, z[1], z[0])
 
 
 log = on_parts(_log_parts)
@@ -161,14 +171,14 @@ def log1p(b: Builder, z: Parts) -> Parts:
     t, t_low = two_sum(b, s, r)
     excess = b.fadd(t, b.fadd(b.fadd(s_low, t_low), b.fadd(p_low, r_low)))
     near = b.and_(b.cmp("ogt", excess, -0.75), b.cmp("olt", excess, 3.0))
-    re = b.select(near, b.fmul(logs.log1p(b, excess), 0.5), _log_abs(b, u, y))
+    re = b.select(near, b.fmul(logs.log1p(b, excess), 0.5), log_abs(b, u, y))
     return re, inverse.atan2(b, y, u)
 
 
 @on_parts
 def power(b: Builder, x: Parts, y: Parts) -> Parts:
     """exp(y log(x)); anything to the power 0 is 1, and 0 to a power with positive real part is 0."""
-    re, im = _exp_parts(b, _multiply(b, y, _log_parts(b, x)))
+    re, im = _annex_g_exp(b, _multiply(b, y, _log_parts(b, x)))
     zero = b.and_(b.cmp("oeq", x[0], 0.0), b.cmp("oeq", x[1], 0.0))
     zero = b.and_(zero, b.cmp("ogt", y[0], 0.0))
     one = b.and_(b.cmp("oeq", y[0], 0.0), b.cmp("oeq", y[1], 0.0))
@@ -185,10 +195,9 @@ def _sqrt_parts(b: Builder, z: Parts) -> Parts:
     x, y = z
     (sx, sy), scale = scaled_to_one(b, x, y, even=True)
     ax = b.fabs(sx)
-    t = b.sqrt(b.fmul(b.fadd(ax, hypot(b, sx, sy)), 0.5))
-    other = b.fdiv(b.fabs(sy), b.fadd(t, t))
+    t = b.fmul(b.sqrt(b.fmul(b.fadd(ax, hypot(b, sx, sy)), 0.5)), scale)
+    other = b.fdiv(b.fabs(y), b.fadd(t, t))  # of y as it was: scaled down it may underflow
     other = b.select(b.cmp("oeq", t, 0.0), _const(b, 0.0, x), other)
-    t, other = b.fmul(t, scale), b.fmul(other, scale)
     left = b.cmp("slt", b.bitcast(x, "i64"), 0)
     re, im = b.select(left, other, t), b.select(left, t, other)
     infinite_x, infinite_y = b.cmp("oeq", b.fabs(x), inf), b.cmp("oeq", b.fabs(y), inf)
@@ -242,7 +251,7 @@ def _sin_parts(b: Builder, z: Parts) -> Parts:
     re = b.select(b.cmp("oeq", x, 0.0), x, b.fmul(b.fmul(s, ch), scale))
     im = b.select(b.cmp("oeq", y, 0.0), b.select(_finite(b, x), b.fmul(c, y), y), b.fmul(b.fmul(c, sh), scale))
     endless = b.and_(b.not_(_finite(b, x)), b.cmp("oeq", b.fabs(y), inf))
-    return re, b.select(endless, y, im)
+    return re, b.select(endless, b.fabs(y), im)  # of either sign
 
 
 def _cos_parts(b: Builder, z: Parts) -> Parts:
@@ -314,7 +323,7 @@ def _roots_around_one(b: Builder, z: Parts) -> tuple[Parts, Parts]:
 def _asin_parts(b: Builder, z: Parts) -> Parts:
     (p, q), (r, s) = _roots_around_one(b, z)
     re = inverse.atan2(b, z[0], b.fsub(b.fmul(p, r), b.fmul(q, s)))
-    re = b.select(_endless(b, z), inverse.atan2(b, z[0], b.fabs(z[1])), re)
+    re = b.select(_far(b, z), inverse.atan2(b, z[0], b.fabs(z[1])), re)
     re = b.select(b.cmp("oeq", z[0], 0.0), z[0], re)
     return re, _imaginary(b, z, inverse.asinh(b, b.fsub(b.fmul(p, s), b.fmul(q, r))))
 
@@ -322,20 +331,25 @@ def _asin_parts(b: Builder, z: Parts) -> Parts:
 def _acos_parts(b: Builder, z: Parts) -> Parts:
     (p, q), (r, s) = _roots_around_one(b, z)
     half = inverse.atan2(b, p, r)
-    re = b.select(_endless(b, z), inverse.atan2(b, b.fabs(z[1]), z[0]), b.fadd(half, half))
+    re = b.select(_far(b, z), inverse.atan2(b, b.fabs(z[1]), z[0]), b.fadd(half, half))
     re = b.select(b.cmp("oeq", z[0], 0.0), _const(b, pi / 2, re), re)
     return re, b.fneg(_imaginary(b, z, inverse.asinh(b, b.fsub(b.fmul(p, s), b.fmul(q, r)))))
 
 
-def _imaginary(b: Builder, z: Parts, im: Node) -> Node:
-    """The imaginary part has the sign of z's; it is infinite with either part of z."""
-    return b.copysign(b.select(_endless(b, z), _const(b, inf, im), im), z[1])
+def _far(b: Builder, z: Parts) -> Node:
+    """Where 1 does not count beside z^2: asin(z) is the angle of (|y|, x) and log(2 |z|), which cannot overflow."""
+    return b.or_(b.cmp("ogt", b.fabs(z[0]), _FAR), b.cmp("ogt", b.fabs(z[1]), _FAR))
+
+
+def _imaginary(b: Builder, z: Parts, near: Node) -> Node:
+    """The imaginary part, with the sign of z's; `near`: what it is where z is not far."""
+    return b.copysign(b.select(_far(b, z), b.fadd(log_abs(b, *z), _LN2), near), z[1])
 
 
 def _acosh_parts(b: Builder, z: Parts) -> Parts:
     """i acos(z), or -i acos(z): the real part is not negative."""
     re, im = _acos_parts(b, z)
-    return b.fabs(im), b.copysign(re, z[1])
+    return b.fabs(im), b.select(b.cmp("uno", z[1], z[1]), re, b.copysign(re, z[1]))
 
 
 def _atanh_parts(b: Builder, z: Parts) -> Parts:
@@ -343,30 +357,22 @@ def _atanh_parts(b: Builder, z: Parts) -> Parts:
     x, y = z
     ax, ay = b.fabs(x), b.fabs(y)
     m = b.fsub(_const(b, 1.0, x), ax)
-    far = b.or_(b.cmp("ogt", ax, 2.0**60), b.cmp("ogt", ay, 2.0**60))
+    far = _far(b, z)
     # y^2 beside (1 - |x|)^2; at +-1 it may underflow, where 4 |x| / y^2 is 4 / y / y
     below = b.fma(m, m, b.fmul(ay, ay))
     re = b.fmul(logs.log1p(b, b.fdiv(b.fmul(ax, 4.0), below)), 0.25)
     edge = b.and_(b.cmp("oeq", m, 0.0), b.cmp("olt", ay, 2.0**-500))
-    re = b.select(edge, b.fmul(b.fsub(_const(b, 0.6931471805599453, x), logs.log(b, ay)), 0.5), re)
+    re = b.select(edge, b.fmul(b.fsub(_const(b, _LN2, x), logs.log(b, ay)), 0.5), re)
     im = b.fmul(inverse.atan2(b, b.fadd(ay, ay), b.fma(b.fneg(ay), ay, b.fmul(m, b.fadd(ax, 1.0)))), 0.5)
     distant, _ = _divide(b, (_const(b, 1.0, x), _const(b, 0.0, x)), (ax, ay))
     distant = b.select(b.cmp("oeq", ay, inf), _const(b, 0.0, x), distant)
     re = b.select(far, distant, re)
     im = b.select(far, _const(b, pi / 2, x), im)
-    im = b.select(b.cmp("uno", y, y), y, im)
+    lost = b.or_(b.cmp("uno", y, y), b.and_(b.cmp("uno", x, x), _finite(b, y)))
+    im = b.select(lost, _const(b, nan, x), im)
     re = b.select(b.cmp("oeq", x, 0.0), x, re)
     return b.copysign(re, x), b.copysign(im, y)
 
 
 asin, acos, acosh, atanh = map(on_parts, (_asin_parts, _acos_parts, _acosh_parts, _atanh_parts))
 asinh, atan = on_parts(_turned(_asin_parts)), on_parts(_turned(_atanh_parts))
-
-
-@on_parts
-def atan2(b: Builder, y: Parts, x: Parts) -> Parts:
-    """-i log((x + i y) / sqrt(x^2 + y^2))."""
-    top = b.fsub(x[0], y[1]), b.fadd(x[1], y[0])
-    (p, q), (r, s) = _multiply(b, x, x), _multiply(b, y, y)
-    re, im = _log_parts(b, _divide(b, top, _sqrt_parts(b, (b.fadd(p, r), b.fadd(q, s)))))
-    return im, b.fneg(re)
