@@ -30,6 +30,7 @@ from hilo.ops.window_axes import Axis
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
+BLOCK: Final = 64  # input features from which the sum of one window position is kept apart
 SMALL: Final = 1 << 12  # products below which there is one unit
 
 
@@ -177,7 +178,11 @@ class _Convolution:
                     new.append(self._add_product(old[p * len(vectors) + j], value, weights[j]))
             return pack(new)
 
-        return b.for_(0, self.features, 1, feature, sums)
+        if not self.held.is_float or self.features < BLOCK:
+            return b.for_(0, self.features, 1, feature, sums)
+        # Each position of the window is summed from zero: errors grow with their number, not with that of all terms.
+        part = b.for_(0, self.features, 1, feature, [b.const(0.0, x.type) for x in sums])
+        return tuple(b.fadd(total, x) for total, x in zip(sums, part, strict=True))
 
     def _load(self, buffer: Buffer, at: tuple[Index, ...], v: Vector) -> Elem:
         e = buffer.load(self.b, at, v.lanes, v.mask if any(i.is_vector for i in at) else None)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 Visit = Callable[[list[Index], Node | None, tuple[Node, ...]], tuple[Node, ...]]
+BLOCK_VECTORS: Final = 64  # of a long running sum that are summed by themselves
 UNROLL: Final = 8  # vectors that go along the scanned axis side by side
 
 
@@ -104,7 +105,27 @@ class _Scan:
         vector_loop(b, lo, hi, self.inner, turn, lanes=lanes, unroll=unroll, masks=self.target.has_masks)
 
     def _row(self, o: Index, lanes: int) -> None:
-        """A row of the innermost axis: what came before is combined with the running values of one vector."""
+        """A row of the innermost axis: what came before is combined with the running values of one vector.
+
+        Long sums go by blocks: a block sums up from nothing, and what came before it is added to each of its values, so
+        that errors grow with the number of blocks and not of elements."""
+        b, c = self.b, self.combiner
+        block = BLOCK_VECTORS * lanes
+        if not c.is_sum or self.n <= 2 * block:
+            self._span(o, lanes, b.i64(0), b.i64(self.n), pack(self.inits), None)
+            return
+
+        def some(lo: Node, *base: Node) -> tuple[Node, ...]:
+            hi = b.smin(b.add(lo, block), self.n)
+            before = tuple(unpack(base, c.dtypes))
+            total = self._span(o, lanes, lo, hi, pack(c.identity(b, 1)), before)
+            return pack(self._combine(before, tuple(unpack(total, c.dtypes))))
+
+        b.for_(0, self.n, block, some, pack(self.inits))
+
+    def _span(self, o: Index, lanes: int, lo: Node, hi: Node, init: tuple[Node, ...],
+              base: Elems | None) -> tuple[Node, ...]:  # fmt: skip
+        """The running values of lo..hi, starting with `init`, stored combined with `base`; gives the last ones."""
         b, c = self.b, self.combiner
 
         def turn(vectors: list[Vector], carried: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -118,11 +139,12 @@ class _Scan:
                     x = self._combine(self._shifted(x, distance), x)
                 before = tuple(splat(b, e, v.lanes) for e in unpack(carried, c.dtypes))
                 state = self._combine(before, x)
-                self._store(at, state, v)
+                whole = state if base is None else self._combine(tuple(splat(b, e, v.lanes) for e in base), state)
+                self._store(at, whole, v)
                 carried = pack(map_parts(e, lambda p, v=v: b.lane(p, v.lanes - 1)) for e in state)
             return carried
 
-        vector_loop(b, 0, self.n, self.n, turn, lanes=lanes, masks=self.target.has_masks, init=pack(self.inits))
+        return vector_loop(b, lo, hi, self.n, turn, lanes=lanes, masks=self.target.has_masks, init=init)
 
     def _shifted(self, x: Elems, distance: int) -> Elems:
         """Each lane gets what stands `distance` lanes before it, the first ones what changes nothing."""
