@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -188,3 +190,26 @@ def test_values_that_change_places_an_unknown_number_of_times() -> None:
     for p, want in ((False, (x, y)), (True, (y, x))):
         for got, right in zip(f(np.array(p), x, y), want, strict=True):
             np.testing.assert_array_equal(got, right)
+
+
+@pytest.mark.parametrize("options", [{}, {"fuse": False}, {"skip": ("simplify",)}])
+def test_what_an_inner_loop_gives_is_carried_by_the_outer_one(options: dict[str, Any]) -> None:
+    f = hilo.compile(
+        """func.func @main(%n: tensor<i32>) -> tensor<i32> {
+          %zero = stablehlo.constant dense<0> : tensor<i32>
+          %one = stablehlo.constant dense<1> : tensor<i32>
+          %r:2 = stablehlo.while(%i = %zero, %x = %zero) : tensor<i32>, tensor<i32>
+          cond { %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                 stablehlo.return %c : tensor<i1> }
+          do { %j = stablehlo.add %i, %one : tensor<i32>
+               %s = stablehlo.while(%k = %zero) : tensor<i32>
+               cond { %c = stablehlo.compare LT, %k, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+                      stablehlo.return %c : tensor<i1> }
+               do { %l = stablehlo.add %k, %one : tensor<i32>
+                    stablehlo.return %l : tensor<i32> }
+               stablehlo.return %j, %s : tensor<i32>, tensor<i32> }
+          return %r#1 : tensor<i32>
+        }""",
+        options=hilo.Options(**options),
+    )
+    assert [int(f(np.int32(n))[0]) for n in range(5)] == list(range(5))

@@ -44,7 +44,6 @@ def plan_while(scope: Scope, op: Op) -> Any:
     spare: dict[int, Buffer] = {}  # carried value -> the pointer its next value is written through
     spare_storage: dict[int, Buffer] = {}
     following: dict[int, Buffer] = {}  # carried value -> the pointer to its next value
-    copies: list[int] = []
     taken: set[Buffer] = set()
     for i, source in sources.items():
         if source is not None and source in params and params[source] not in taken:
@@ -61,10 +60,9 @@ def plan_while(scope: Scope, op: Op) -> Any:
         spare_storage[i] = scope.plan.temp(params[i].nbytes, op, params[i].type)
         following[i] = spare[i]
         taken.add(spare[i])
-        if not inner.want(body.results[i], spare[i]):
-            copies.append(i)
+        inner.want(body.results[i], spare[i])
     results = inner.run()
-    inner.steps.extend(_copies(inner, spare, copies, results, following))
+    inner.steps.extend(_copies(spare, results))
 
     backing = (*storage.values(), *spare_storage.values())
     for b in (*params.values(), *spare.values()):
@@ -135,13 +133,13 @@ def _writes_in_place(inner: Scope, body: Function, i: int) -> bool:
     return True
 
 
-def _copies(inner: Scope, spare: dict[int, Buffer], copies: list[int], results: list[Any],
-            following: dict[int, Buffer]) -> list[Step]:  # fmt: skip
-    """Copies for next values that no step of the body writes to their place.
+def _copies(spare: dict[int, Buffer], results: list[Any]) -> list[Step]:
+    """Copies for next values that no step of the body wrote to their place: those that could not be asked for, and
+    results of inner loops, which lie where those left them.
 
     A source that is itself a parameter still holds its current value: in-place writers are chosen only for parameters
     that are no result."""
-    return [Copy(spare[i], results[i]) for i in copies if results[i] is not following[i]]
+    return [Copy(place, results[i]) for i, place in spare.items() if results[i] is not place]
 
 
 def _match(wanted: list[Buffer], free: list[Buffer]) -> tuple[Buffer, ...]:
