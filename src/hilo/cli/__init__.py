@@ -18,6 +18,7 @@ COMMANDS = {
     "run": "Run a program on arrays, natively or in the interpreter.",
     "compile": "Compile a program; show its IR, LLVM IR or assembly at any phase.",
     "opt": "Optimize a program and print it.",
+    "reduce": "Shrink a program that fails; name the pass that makes it fail.",
     "translate": "Read a program and write it in another form.",
     "ops": "List the ops of programs, or show all there is to know of one.",
     "conformance": "Run the conformance corpus on interpreter and native code.",

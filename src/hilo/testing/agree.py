@@ -46,13 +46,16 @@ _COMPLEX_EXACT: Final = ("add", "subtract", "negate", "real", "imag", "complex",
                          *MOVES)  # fmt: skip
 
 
-def agree(module: Module, arrays: Sequence[Any], *, entry: str = "main", ways: Iterable[str] = WAYS) -> str | None:
+def agree(module: Module, arrays: Sequence[Any], *, entry: str = "main", ways: Iterable[str] = WAYS,
+          options: Options | None = None) -> str | None:  # fmt: skip
     """Run `entry` of `module` on `arrays` in all `ways`: the first that gives other results than the interpreter, as
-    `way: result k: how it differs`, or that fails (`way: the error`); None if they agree.
+    `way: result k (op): how it differs`, or that fails (`way: error: what`); None if they agree.
+
+    `options` (None: from the environment) hold for all ways, but for what makes the way.
 
     Raises `Error` if the interpreter itself cannot run the program. Ways that this machine cannot run are left out.
     """
-    judge = _Judge(module, arrays, entry)
+    judge = _Judge(module, arrays, entry, Options.from_env() if options is None else options)
     for way in ways:
         try:
             found = judge.differs(way)
@@ -68,9 +71,10 @@ def agree(module: Module, arrays: Sequence[Any], *, entry: str = "main", ways: I
 class _Judge:
     """What a program must give, and how closely."""
 
-    def __init__(self, module: Module, arrays: Sequence[Any], entry: str) -> None:
+    def __init__(self, module: Module, arrays: Sequence[Any], entry: str, options: Options) -> None:
         from hilo.passes.inline import inline
 
+        self.options = options
         self.arrays = [np.asarray(a) for a in arrays]
         self.entry = entry
         self.module = module
@@ -86,13 +90,13 @@ class _Judge:
         from hilo import pipeline
         from hilo.backend.target import Target
 
-        options = Options.from_env()
+        options = self.options
         if way == "passes":
             return self._compare(run(pipeline.optimize(self.module, self.entry, options), self.arrays))
         if way == "check":
             if "open" not in self.kinds:
                 return ""
-            return check_program(self.module, self.arrays, entry=self.entry) or ""
+            return check_program(self.module, self.arrays, entry=self.entry, options=options) or ""
         if way == "constants":
             f = self._compile(options, constants=dict(enumerate(self.arrays)))
             return self._compare(f())

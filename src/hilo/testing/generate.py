@@ -313,6 +313,8 @@ class _Scope:
         if any(not is_exact(x) for f in regions(o) for x in f.ops):
             raise ValueError("an example whose regions round")
         if not is_exact(o) and not o.kind.scalar:  # a combination: of tame numbers
+            if any(x.dtype.kind == "c" for x in operands):
+                raise ValueError("products of infinities")
             o = kind(*map(self.tame, operands), **attrs)
         return o
 
