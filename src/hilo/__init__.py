@@ -17,9 +17,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Error", "Executable", "Module", "Options", "compile", "interpret", "load", "parse"]
+__all__ = ["Error", "Executable", "Module", "Options", "build", "compile", "interpret", "load", "parse"]
 
 if TYPE_CHECKING:
+    from hilo import build
     from hilo.api import compile, interpret, load, parse  # noqa: A004
     from hilo.errors import Error
     from hilo.ir.module import Module
@@ -39,6 +40,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "build":
+        return importlib.import_module("hilo.build")
     if name not in _HOME:
         raise AttributeError(f"module 'hilo' has no attribute {name!r}")
     value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
@@ -46,4 +49,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOME])
+    return sorted({*globals(), *_HOME, "build"})
