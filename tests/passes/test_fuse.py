@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import hilo
 from hilo.ir.dtypes import DType, f32, i32
 from hilo.ir.interpret import run
 from hilo.ir.module import Function, region
@@ -205,3 +206,30 @@ def test_schedule_keeps_few_bytes_alive(width: int) -> None:
     order = schedule(wide)
     assert peak_bytes(order.ops, order.results) < peak_bytes(wide.ops, wide.results) / 2
     assert schedule(order) is order
+
+
+@pytest.mark.parametrize("results", ["%a#1", "%a#1, %a#0", "%a#1, %b", "%b"])
+@pytest.mark.parametrize("fuse", [True, False])
+def test_one_result_of_a_reduction_of_several_values_is_used(results: str, fuse: bool) -> None:
+    n = results.count("%")
+    types = ", ".join(["tensor<3xi32>"] * n)
+    body = f"""func.func @main(%x: tensor<3x5xi32>, %y: tensor<3x5xi32>) -> ({types}) {{
+      %z = stablehlo.constant dense<0> : tensor<i32>
+      %r:2 = stablehlo.reduce(%x init: %z), (%y init: %z) across dimensions = [1]
+          : (tensor<3x5xi32>, tensor<3x5xi32>, tensor<i32>, tensor<i32>) -> (tensor<3xi32>, tensor<3xi32>)
+          reducer(%p: tensor<i32>, %q: tensor<i32>) (%s: tensor<i32>, %t: tensor<i32>) {{
+        %m = stablehlo.maximum %p, %q : tensor<i32>
+        %u = stablehlo.add %s, %t : tensor<i32>
+        stablehlo.return %m, %u : tensor<i32>, tensor<i32>
+      }}
+      %c = stablehlo.constant dense<[1, 2, 3]> : tensor<3xi32>
+      %a0 = stablehlo.add %r#0, %c : tensor<3xi32>
+      %a1 = stablehlo.multiply %r#1, %c : tensor<3xi32>
+      %b = stablehlo.subtract %r#0, %r#1 : tensor<3xi32>
+      return {results.replace("#", "")} : {types}
+    }}"""
+    x = np.arange(15, dtype=np.int32).reshape(3, 5)
+    want = hilo.interpret(body, x, -x)
+    got = hilo.compile(body, options=hilo.Options(fuse=fuse))(x, -x)
+    for g, w in zip(got, want, strict=True):
+        np.testing.assert_array_equal(g, w)

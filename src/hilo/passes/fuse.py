@@ -135,7 +135,7 @@ class _Fuser:
             for g in self.groups[o]:
                 if g not in stay:
                     del g.ops[o]
-            if o not in self.home:
+            if o not in self.home and len(stay) < len(self.groups[o]):
                 self.home[o] = Group(o, self.costs, open_=False)
                 stay.append(self.home[o])
             self.groups[o] = stay
