@@ -64,7 +64,8 @@ def test_programs_hold_what_there_is() -> None:
     mains = [generate(seed, 30)["main"] for seed in range(200)]
     ops = {o.kind.full_name for f in mains for o in f.ops}
     assert len(ops) > 100
-    names = ("while", "if", "case", "reduce", "dot_general", "gather", "sort", "dynamic_slice", "reduce_window")
+    names = ("while", "if", "case", "reduce", "dot_general", "gather", "scatter", "sort", "dynamic_slice",
+             "reduce_window")  # fmt: skip
     assert {f"stablehlo.{name}" for name in names} <= ops
     types = [t for f in mains for t in f.param_types]
     assert any(t.size == 0 for t in types)  # type: ignore[attr-defined]

@@ -56,7 +56,7 @@ def bisect(module: Module, arrays: Sequence[Any], fails: Callable[[Options], boo
     if not fails(options):
         return None
     trace = Trace(options)
-    with suppress(Error):  # the states up to the pass that fails are there
+    with suppress(Exception):  # the states up to the pass that fails are there
         pipeline.optimize(module, entry, options, trace)
     before: Any = None
     for state in trace.states:

@@ -23,7 +23,7 @@ from hilo.ir.module import Function, Module, parameter, region, topological
 from hilo.ir.op import PARAMETER, Array, Op, OpDef
 from hilo.ir.quantized import any_quantized
 from hilo.ir.registry import lookup
-from hilo.ir.types import TensorType
+from hilo.ir.types import TensorType, Type, result_types
 from hilo.rewrite.regions import regions
 from hilo.testing.agree import ALGORITHMS, is_exact
 from hilo.testing.pieces import all_ops
@@ -41,6 +41,7 @@ LEFT_OUT: Final = (*ALGORITHMS, "rng_bit_generator", "custom_call", "infeed", "o
                    "composite", "while", "guards", "fusion", "parameter", "get", "sort", "select_and_scatter",
                    "scatter", "bitcast_convert", "top_k", "polygamma", "zeta")  # fmt: skip
 CLAMPED: Final = 8.0  # the largest term of a sum of floats: how sums overflow depends on their order
+LARGEST: Final = 4096  # elements of a value
 _TRIES: Final = 60  # for each op
 
 
@@ -86,6 +87,10 @@ def _value(r: random.Random, t: DType) -> Any:
     if t.is_complex:
         return complex(_value(r, t.part), _value(r, t.part))
     return r.choice(FLOATS) if r.random() < 0.5 else r.gauss(0.0, 2.0)
+
+
+def _is_small(t: Type) -> bool:
+    return not isinstance(t, TensorType) or (t.size <= LARGEST and t.rank <= 8)
 
 
 def _dtype(r: random.Random) -> DType:
@@ -137,7 +142,7 @@ class _Scope:
                     new = self.r.choice(WAYS)(self)
                 except (Error, ValueError, IndexError, OverflowError):  # does not fit: try another
                     continue
-                if new is not None:
+                if new is not None and all(_is_small(t) for t in result_types(new.type)):
                     self.keep(new)
                     break
 
@@ -295,6 +300,20 @@ class _Scope:
                          start_indices_batching_dims=(), start_index_map=(0,), index_vector_dim=1,
                          slice_sizes=(1, *x.shape[1:]), indices_are_sorted=False)  # fmt: skip
 
+    def scatter(self) -> Op:
+        """Rows combined with those at random indices, which may be equal or out of bounds."""
+        x = self.pick(kinds="iufb", where=lambda v: v.tensor.rank > 0)
+        indices = self.pick(kinds="iu", where=lambda v: v.tensor.rank == 1 and v.dtype.bits >= 8)
+        s = TensorType(x.dtype)
+        names = ("maximum", "minimum") if x.dtype.kind == "f" else ("add", "multiply", "maximum", "minimum", "or")
+        name = self.r.choice(names)
+        updates = self.value(x.tensor.with_shape((indices.shape[0], *x.shape[1:])))
+        return stablehlo("scatter", x, indices, updates, update_window_dims=tuple(range(1, x.tensor.rank)),
+                         inserted_window_dims=(0,), input_batching_dims=(), scatter_indices_batching_dims=(),
+                         scatter_dims_to_operand_dims=(0,), index_vector_dim=1, indices_are_sorted=False,
+                         unique_indices=False,
+                         update_computation=region([s, s], lambda a, b: stablehlo(name, a, b)))  # fmt: skip
+
     def sort(self) -> Op:
         x = self.pick(kinds="iub", where=lambda v: v.tensor.rank > 0)
         operands = [x, self.value(x.tensor.with_dtype(_dtype(self.r)))]
@@ -369,6 +388,6 @@ class _Scope:
 WAYS: Final[tuple[Callable[[_Scope], Op | None], ...]] = (
     _Scope.elementwise, _Scope.elementwise, _Scope.elementwise, _Scope.elementwise, _Scope.with_constant,
     _Scope.with_constant, _Scope.move, _Scope.move, _Scope.move, _Scope.pad, _Scope.compare, _Scope.iota,
-    _Scope.reduce, _Scope.reduce, _Scope.dot, _Scope.dynamic_slice, _Scope.gather, _Scope.sort, _Scope.example,
-    _Scope.example, _Scope.branch, _Scope.loop,
+    _Scope.reduce, _Scope.reduce, _Scope.dot, _Scope.dynamic_slice, _Scope.gather, _Scope.scatter, _Scope.sort,
+    _Scope.example, _Scope.example, _Scope.branch, _Scope.loop,
 )  # fmt: skip
