@@ -174,6 +174,8 @@ def _rounded(o: Op) -> str:
     if not isinstance(o.type, TensorType) or o.dtype.kind != "f" or name in ALGORITHMS or any(regions(o)):
         sole = name in ("reduce", "reduce_window") and isinstance(o.type, TensorType) and o.dtype.kind == "f"
         return "sum" if sole and sole_op(o.attrs["body"], len(o.operands) - 2) == "add" else "open"
+    if o.attrs.get("algorithm") is not None:
+        return "open"  # operands split into narrow parts, which subnormals need not survive
     if name in COMBINING:
         return "sum" if name in ("dot", "dot_general", "convolution") else "open"
     return "function"
