@@ -39,7 +39,7 @@ def command(path: str | None, by_op: bool, runners: tuple[str, ...], limit: int 
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("files", total=None)
         report = conformance.run(path, runners=chosen, limit=limit, on_file=lambda *_: progress.advance(task))
-    console.print(report.table(by_op=by_op))
+    click.echo(report.table(by_op=by_op))
     if xml is not None:
         with atomic_write(xml) as out:
             out.write(junit(report))
