@@ -74,8 +74,14 @@ def _shift(op: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return lambda x, y: op(x, np.minimum(_u(y), x.dtype.itemsize * 8 - 1).astype(x.dtype))
 
 
+def _ones(u: Any) -> Any:
+    """How many bits of each unsigned number are one (numpy 1 has no function for it)."""
+    octets = np.ascontiguousarray(u)[..., None].view(np.uint8)
+    return np.unpackbits(octets, axis=-1).sum(axis=-1)
+
+
 def _bit_count(x: Any) -> Any:
-    return np.bitwise_count(_u(x)).astype(x.dtype)
+    return _ones(_u(x)).astype(x.dtype)
 
 
 def _leading_zeros(x: Any) -> Any:
@@ -83,12 +89,12 @@ def _leading_zeros(x: Any) -> Any:
     for s in (1, 2, 4, 8, 16, 32):
         if s < u.dtype.itemsize * 8:
             u = u | (u >> u.dtype.type(s))
-    return np.bitwise_count(~u).astype(x.dtype)
+    return _ones(~u).astype(x.dtype)
 
 
 def _trailing_zeros(x: Any) -> Any:
     u = _u(x)
-    return np.bitwise_count(~u & (u - u.dtype.type(1))).astype(x.dtype)
+    return _ones(~u & (u - u.dtype.type(1))).astype(x.dtype)
 
 
 _BINARY: dict[str, Callable[[Any, Any], Any]] = {
