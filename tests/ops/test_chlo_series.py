@@ -14,7 +14,7 @@ from hilo.ir.module import Module, region
 from hilo.ir.types import TensorType
 from hilo.ops.chlo_series import bessel_i1e, polygamma, zeta
 
-mpmath = pytest.importorskip("mpmath")
+mpmath = pytest.importorskip("mpmath", reason="mpmath, the oracle, is not installed")
 EPS = {np.float64: 2.0**-52, np.float32: 2.0**-23}
 
 
