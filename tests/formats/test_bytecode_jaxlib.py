@@ -11,9 +11,9 @@ from bytecode_samples import PROGRAM
 
 from hilo.formats import bytecode, mlir_text
 
-ir: Any = pytest.importorskip("jaxlib.mlir.ir", reason="jaxlib, the judge of what we write, is not installed")
-stablehlo: Any = pytest.importorskip("jaxlib.mlir.dialects.stablehlo", reason="jaxlib, the judge of what we write, is not installed")
-mlir: Any = pytest.importorskip("jax._src.interpreters.mlir", reason="jaxlib, the judge of what we write, is not installed")
+ir: Any = pytest.importorskip("jaxlib.mlir.ir", reason="jaxlib, the judge, is not installed")
+stablehlo: Any = pytest.importorskip("jaxlib.mlir.dialects.stablehlo", reason="jaxlib, the judge, is not installed")
+mlir: Any = pytest.importorskip("jax._src.interpreters.mlir", reason="jaxlib, the judge, is not installed")
 
 VERSIONS = ("0.9.0", "0.10.0", "0.12.0", "0.14.0", "0.15.0", "1.0.0", "1.5.0", "1.9.0", "1.12.0", "1.15.0")
 
