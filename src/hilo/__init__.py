@@ -17,11 +17,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Error", "Executable", "Module", "Options", "build", "compile", "interpret", "load", "parse"]
+__all__ = ["Error", "Executable", "Module", "Options", "build", "compile", "interpret", "load", "parse",
+           "register_custom_call"]  # fmt: skip
 
 if TYPE_CHECKING:
     from hilo import build
-    from hilo.api import compile, interpret, load, parse  # noqa: A004
+    from hilo.api import compile, interpret, load, parse, register_custom_call  # noqa: A004
     from hilo.errors import Error
     from hilo.ir.module import Module
     from hilo.options import Options
@@ -36,6 +37,7 @@ _HOME = {
     "interpret": "hilo.api",
     "load": "hilo.api",
     "parse": "hilo.api",
+    "register_custom_call": "hilo.api",
 }
 
 

@@ -1,4 +1,4 @@
-"""The public face: load, parse, compile, interpret. Kept small; the phases are in pipeline.py."""
+"""The public face: load, parse, compile, interpret, register_custom_call. Kept small; the phases are in pipeline.py."""
 
 from __future__ import annotations
 
@@ -74,3 +74,17 @@ def interpret(program: Program, *arrays: Any, entry: str = "main") -> list[np.nd
     if entry not in module.functions:
         raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions)}")
     return run(module, arrays, entry)
+
+
+def register_custom_call(name: str, function: Any = None, *, convention: str = "python") -> Any:
+    """Make `function` the code that programs call as `stablehlo.custom_call @name`, interpreted and compiled.
+
+    With convention "python", `function(*operands)` gets numpy arrays that it must not change, and returns an array, or
+    a tuple of arrays, of exactly the types of the call's results. It may take the keywords `results` (the types),
+    `attributes` (a dictionary), `backend_config` (a text) and `call` (all there is to know: `CallSite`).
+    Without `function` it is a decorator. A later registration replaces an earlier one for programs compiled from then
+    on. Raises `Error` for a name, function or convention that cannot be one.
+    """
+    from hilo.custom_calls.registry import register
+
+    return register(name, function, convention=convention)

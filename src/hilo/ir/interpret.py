@@ -86,7 +86,7 @@ def prepared(function: Function) -> Callable[[Sequence[Any]], list[Any]]:
     for i, o in enumerate(function.ops):
         dead = [x for x in {o: None, **dict.fromkeys(o.operands)} if last[x] == i and x not in keep]
         if o.kind is not PARAMETER:
-            steps.append((o, o.attrs.own(), dead))
+            steps.append((o, _arguments(o), dead))
     params, unused = function.params, [p for p in function.params if function.ops[last[p]] is p and p not in keep]
 
     def call(arrays: Sequence[Any]) -> list[Any]:
@@ -106,7 +106,12 @@ def prepared(function: Function) -> Callable[[Sequence[Any]], list[Any]]:
 def evaluate(o: Op, operands: Sequence[Any]) -> Any:
     """The value of one op, given the values of its operands."""
     with np.errstate(all="ignore"):
-        return _evaluate(o, operands, o.attrs.own())
+        return _evaluate(o, operands, _arguments(o))
+
+
+def _arguments(o: Op) -> dict[str, Any]:
+    """The attributes that `evaluate` gets."""
+    return dict(o.attrs) if o.kind.dotted else o.attrs.own()
 
 
 def _evaluate(o: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:

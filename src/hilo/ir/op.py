@@ -184,11 +184,12 @@ class OpDef:
     sharding, cost, examples, doc         see ops/registry.py
     typed: the op carries its result type as the attribute `type` (it cannot be inferred); so does every op on quantized
         tensors, whose infer and evaluate see floats or stored integers instead (ir/quantized.py)
+    dotted: evaluate gets the attributes with a dot in their names, too
     effect: it must stay even if nothing uses it;  dialect: "stablehlo", "chlo", "mhlo", "func" or "hilo" (internal)
     """
 
-    __slots__ = ("__weakref__", "attrs", "cls", "cost", "dialect", "doc", "effect", "element", "evaluate", "examples",
-                 "expand", "infer", "name", "scalar", "sharding", "typed")  # fmt: skip
+    __slots__ = ("__weakref__", "attrs", "cls", "cost", "dialect", "doc", "dotted", "effect", "element", "evaluate",
+                 "examples", "expand", "infer", "name", "scalar", "sharding", "typed")  # fmt: skip
 
     def __init__(self, name: str, **pieces: Any) -> None:
         self.name: str = name
@@ -202,6 +203,7 @@ class OpDef:
         self.examples: list[Any] = pieces.get("examples", [])
         self.attrs: dict[str, Any] = pieces.get("attrs", {})
         self.typed: bool = pieces.get("typed", False)
+        self.dotted: bool = pieces.get("dotted", False)
         self.effect: bool = pieces.get("effect", False)
         self.dialect: str = pieces.get("dialect", "stablehlo")
         self.doc: str = pieces.get("doc") or ""

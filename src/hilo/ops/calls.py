@@ -6,6 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
+from hilo.custom_calls import registry
+from hilo.custom_calls.markers import is_marker
+from hilo.custom_calls.site import call_site, flat, nested
 from hilo.errors import Error, Unsupported, require
 from hilo.ir.dtypes import f32, i32
 from hilo.ir.interpret import callee, run
@@ -112,14 +115,36 @@ def _check_layouts(what: str, types: Sequence[Type], layouts: Sequence[tuple[int
                 l=layout, w=what, i=i, n=len(axes), t=t)  # fmt: skip
 
 
+def _value(t: Type, arrays: list[Any]) -> Any:
+    """The results of a call as the value of its op."""
+    if isinstance(t, Results):
+        return tuple(nested(x, arrays) for x in t.types)
+    return nested(t, arrays)
+
+
+def _same(arrays: tuple[Any, ...], t: Type) -> Any:
+    """What a marker gives: its operands."""
+    types = result_types(t)
+    if not types:
+        return ()
+    if len(types) != len(arrays) or any(
+        isinstance(x, TensorType) and (a.shape != x.shape or a.dtype != x.dtype.np) for a, x in zip(arrays, types)
+    ):
+        raise Unsupported("the operands and results of this marker differ: the program is for several devices")
+    return tuple(arrays) if isinstance(t, Results) else arrays[0]
+
+
 @op("custom_call", typed=True, effect=True)
 class custom_call:
     """A call of `call_target_name`, code outside of the program that only the target platform knows.
 
-    hilo keeps it (its effects may matter), but running it is an `Unsupported` error that names the target; except
-    `shape_assertion`, which checks that its first operand is true.
+    Targets are registered with `hilo.register_custom_call`; an unknown one is an `Unsupported` error that lists them.
+    Markers (`Sharding`, `annotate_device_placement` ...) are their operand; `shape_assertion` checks that its first
+    operand is true. Operands and results have the logical shapes, whatever layouts the call asks for.
     Spec: custom_call.
     """
+
+    dotted = True
 
     attrs = {
         "has_side_effect": False,
@@ -158,15 +183,17 @@ class custom_call:
         return type
 
     @staticmethod
-    def evaluate(*arrays: Any, call_target_name: str, **_: Any) -> Any:
+    def evaluate(*arrays: Any, call_target_name: str, type: Type, **attrs: Any) -> Any:  # noqa: A002
         if call_target_name == "shape_assertion":
             if not arrays[0].all():
                 values = ", ".join(str(a) for a in arrays[1:])
                 raise Error(f"a shape assertion does not hold{' for ' if values else ''}{values}")
             return ()
-        raise Unsupported(
-            f"hilo does not know the custom call target {call_target_name!r}; export the program without it"
-        )
+        if is_marker(call_target_name):
+            return _same(arrays, type)
+        target = registry.find(call_target_name)
+        site = call_site(call_target_name, type, attrs)
+        return _value(type, registry.call(target, site, flat(arrays)))
 
     sharding = unsharded
     examples = [((TensorType(f32, (2,)),), {"call_target_name": "somewhere.else", "type": Results([])})]

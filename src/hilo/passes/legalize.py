@@ -4,26 +4,18 @@ ir, rewrite."""
 from __future__ import annotations
 
 from functools import cache
-from typing import Final
 
+from hilo.custom_calls.markers import is_marker
 from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import REGISTRY
-from hilo.ir.types import OpaqueType, TensorType, Type, UnrankedType, result_types
+from hilo.ir.types import OpaqueType, Results, TensorType, Type, UnrankedType, result_types
 from hilo.passes.quantized import lower_quantized
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
 from hilo.rewrite.pattern import Symbol
 from hilo.rewrite.regions import regions
-
-_MARKERS: Final = (
-    "LayoutConstraint",
-    "SPMDFullToShardShape",
-    "SPMDShardToFullShape",
-    "Sharding",
-    "annotate_device_placement",
-)
 
 
 def legalize(f: Function) -> Function:
@@ -77,9 +69,12 @@ def dot_is_general(op: Op) -> Op:
 
 def marker_call(op: Op) -> Op | None:
     """A custom call that only marks a value for many devices is, on one device, the value itself."""
-    if op.attrs["call_target_name"] not in _MARKERS or len(op.operands) != 1 or op.operands[0].type is not op.type:
+    if not is_marker(op.attrs["call_target_name"]):
         return None
-    return op.operands[0]
+    if tuple(o.type for o in op.operands) != result_types(op.type):
+        raise Unsupported("the operands and results of this marker differ: the program is for several devices",
+                          loc=op.loc, op=op.kind.full_name)  # fmt: skip
+    return PACK.make(op.operands) if isinstance(op.type, Results) else op.operands[0]
 
 
 def _check(f: Function) -> None:

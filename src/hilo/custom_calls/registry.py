@@ -1,0 +1,160 @@
+"""The registry of custom calls: names of targets, and what code is behind them. Imports ir and siblings.
+
+Targets that hilo brings are registered by the modules that `BUILTIN` names, when a target is looked up for the first
+time. A registration replaces an earlier one; compiled programs keep what they were compiled with.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib import import_module
+from threading import RLock
+from typing import Any, Final
+
+import numpy as np
+
+from hilo.custom_calls.site import CallSite
+from hilo.errors import Error, Unsupported
+
+BUILTIN: Final[list[str]] = []  # modules whose import registers targets (`register(..., builtin=True)`)
+CONVENTIONS: Final = ("python",)
+_KEYWORDS: Final = ("results", "attributes", "backend_config", "call")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Target:
+    """What is behind a name. `convention` says how `function` is called; `keywords` which keywords a Python function
+    takes."""
+
+    name: str
+    convention: str
+    function: Any
+    keywords: tuple[str, ...] = ()
+    builtin: bool = False
+
+
+_TARGETS: dict[str, Target] = {}
+_LOCK = RLock()
+_loaded = 0  # modules of BUILTIN
+
+
+def register(name: str, function: Any = None, *, convention: str = "python", builtin: bool = False) -> Any:
+    """Make `function` the code that `stablehlo.custom_call @name` runs. Without `function`: a decorator.
+
+    convention  "python": `function(*operands, results=..., attributes=..., backend_config=..., call=...)` gets numpy
+                arrays (which it must neither change nor keep) and those of the keywords that it has parameters for:
+                the results' types, the typed dictionary, the text of the configuration, the whole `CallSite`.
+                It returns an array, or a sequence of arrays if there are several results, of exactly the results'
+                types, which is checked.
+    builtin     a target that hilo brings: it never replaces what the user registered
+
+    Raises `Error` for a name or function that cannot be one.
+    """
+    if not isinstance(name, str) or not name:
+        raise Error(f"the name of a custom call target is a string that is not empty, not {name!r}")
+    if convention not in CONVENTIONS:
+        raise Error(f"there is no calling convention {convention!r}; there are {', '.join(CONVENTIONS)}")
+    if function is None:
+        return lambda f: register(name, f, convention=convention, builtin=builtin)
+    target = Target(name, convention, *_python(name, function), builtin)
+    with _LOCK:
+        old = _TARGETS.get(name)
+        if not builtin or old is None or old.builtin:
+            _TARGETS[name] = target
+    return function
+
+
+def unregister(name: str) -> None:
+    """Forget the target `name`, if there is one."""
+    with _LOCK:
+        _TARGETS.pop(name, None)
+
+
+def _python(name: str, function: Any) -> tuple[Callable[..., Any], tuple[str, ...]]:
+    if not callable(function):
+        raise Error(f"custom call target {name!r}: a {type(function).__name__} cannot be called")
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # built-in functions: arrays are all they get
+        return function, ()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return function, _KEYWORDS
+    return function, tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in _KEYWORDS)
+
+
+def known() -> list[str]:
+    """The names of all targets, sorted."""
+    _load()
+    return sorted(_TARGETS)
+
+
+def find(name: str) -> Target:
+    """The target `name`. Raises `Unsupported` that lists those there are."""
+    target = _TARGETS.get(name)
+    if target is None:
+        _load()
+        target = _TARGETS.get(name)
+    if target is None:
+        raise Unsupported(unknown(name))
+    return target
+
+
+def unknown(name: str) -> str:
+    """What to say of a target that there is not."""
+    names = known()
+    near = get_close_matches(name, names, 3)
+    hint = f" (is {' or '.join(repr(n) for n in near)} meant?)" if near else ""
+    shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+    return (
+        f"hilo knows no custom call target {name!r}{hint}; there are: {shown or 'none'}. "
+        f"hilo.register_custom_call({name!r}, function) adds it"
+    )
+
+
+def _load() -> None:
+    global _loaded
+    with _LOCK:
+        while _loaded < len(BUILTIN):
+            _loaded += 1
+            import_module(BUILTIN[_loaded - 1])
+
+
+def call(target: Target, site: CallSite, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Run a target of any convention on dense arrays; its results, checked where it could be wrong."""
+    return call_python(target, site, operands)
+
+
+def call_python(target: Target, site: CallSite, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Call a Python target; its results as a list of arrays, checked. What the function raises comes out as `Error`
+    that it caused, an `Error` as it is."""
+    given = {"results": site.results, "attributes": site.attributes, "backend_config": site.backend_config,
+             "call": site}  # fmt: skip
+    try:
+        out = target.function(*operands, **{k: given[k] for k in target.keywords})
+    except Error:
+        raise
+    except Exception as e:
+        text = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
+        raise Error(f"custom call target {target.name!r} failed: {text}") from e
+    return check_results(target.name, site, out)
+
+
+def check_results(name: str, site: CallSite, out: Any) -> list[np.ndarray]:
+    """What a Python function returned, as arrays of exactly the types of the results."""
+    want = site.results
+    if len(want) == 1 and not isinstance(out, tuple | list):
+        out = (out,)
+    out = () if out is None else out
+    if not isinstance(out, tuple | list) or len(out) != len(want):
+        n = f"{len(out)} results" if isinstance(out, tuple | list) else f"a {type(out).__name__}"
+        raise Error(f"custom call target {name!r} returned {n}, but {len(want)} are wanted")
+    arrays = []
+    for i, (value, t) in enumerate(zip(out, want, strict=True)):
+        a = np.asarray(value)
+        if a.dtype != t.dtype.np or a.shape != t.shape:
+            raise Error(f"custom call target {name!r}: result {i} is {a.dtype}{list(a.shape)}, but {t} is wanted")
+        arrays.append(a)
+    return arrays
