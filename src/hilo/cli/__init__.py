@@ -19,6 +19,7 @@ COMMANDS = {
     "compile": "Compile a program; show its IR, LLVM IR or assembly at any phase.",
     "opt": "Optimize a program and print it.",
     "reduce": "Shrink a program that fails; name the pass that makes it fail.",
+    "fuzz": "Change valid programs; look for crashes, hangs and wrong errors.",
     "translate": "Read a program and write it in another form.",
     "ops": "List the ops of programs, or show all there is to know of one.",
     "conformance": "Run the conformance corpus on interpreter and native code.",

@@ -1,0 +1,89 @@
+"""Valid programs to start from: the examples of every op, random programs, files. Imports formats, ops.
+
+Every format gets the same programs, as far as it has a form for them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from hilo.errors import Error
+from hilo.formats import sniff
+from hilo.ir.module import Function, Module, parameter, topological
+from hilo.ir.op import Op
+from hilo.testing.generate import generate
+from hilo.testing.pieces import INTERNAL, all_ops
+
+FORMATS: Final = ("text", "bytecode", "hlo")
+LARGEST: Final = 1 << 16  # bytes of a file: mutating and reading larger ones takes the time of many small ones
+_RANDOM: Final = 40  # random programs
+_SNIFFED: Final = {"mlir_text": "text", "bytecode": "bytecode", "hlo_text": "hlo"}
+
+
+def seeds(form: str, corpus: Path | None = None) -> list[bytes]:
+    """Valid inputs of a format. Raises `Error` if `corpus` is given and is no directory."""
+    found = [written(m, form) for m in programs()]
+    kept = list(dict.fromkeys(x for x in found if x is not None))
+    return [*kept, *(_files(form, corpus) if corpus is not None else ())]
+
+
+@cache
+def programs() -> tuple[Module, ...]:
+    """One program for every example of an op, and random ones."""
+    return (*_examples(), *(generate(seed, 4 + seed % 20) for seed in range(_RANDOM)))
+
+
+def written(module: Module, form: str) -> bytes | None:
+    """The program in a format; None if it has no form there."""
+    from hilo.formats import bytecode, hlo_text, mlir_text
+
+    try:
+        if form == "bytecode":
+            versions = ("current", "current", "1.0.0", "0.17.0")
+            return bytecode.write(module, versions[sum(len(f.ops) for f in module.functions.values()) % len(versions)])
+        text = hlo_text.print_module(module) if form == "hlo" else mlir_text.print_module(module)
+    except Exception:  # worse than `Error` is a finding, which the worker makes when it gets the text
+        return None
+    return text.encode(errors="surrogateescape")
+
+
+def _examples() -> Iterator[Module]:
+    for kind in all_ops():
+        if kind.full_name in INTERNAL:
+            continue
+        for types, attrs in kind.examples:
+            params: list[Op] = [parameter(i, t) for i, t in enumerate(types)]
+            try:
+                made = kind(*params, **attrs)
+            except Error:  # e.g. a call of a function that is not there
+                continue
+            results = made.results()
+            yield Module({"main": Function("main", params, topological([made, *results], params), results)})
+
+
+def _files(form: str, corpus: Path) -> list[bytes]:
+    if not corpus.is_dir():
+        raise Error("there is no such directory", loc=str(corpus))
+    found: list[bytes] = []
+    for path in sorted(corpus.rglob("*")):
+        if path.is_file() and 0 < path.stat().st_size <= LARGEST:
+            data = path.read_bytes()
+            if _SNIFFED.get(sniff(data)) == form:
+                found.append(data)
+            elif form == "bytecode" and path.suffix == ".mlir":
+                found += filter(None, [_as_bytecode(data)])
+    random.Random(0).shuffle(found)
+    return found
+
+
+def _as_bytecode(text: bytes) -> bytes | None:
+    from hilo.formats.mlir_text import parse
+
+    try:
+        return written(parse(text), "bytecode")
+    except Error:
+        return None

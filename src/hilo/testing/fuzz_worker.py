@@ -1,0 +1,228 @@
+"""What one input goes through, and the process in which it does. Imports the public face, formats and the pipeline.
+
+parse - verify - print, read again, print the same - the other formats, there and back - passes - compile - interpret and
+run. `Error` is a good end at any step. Anything else that is raised is a finding; so is what is printed and then refused,
+or comes back different. Time and memory are limited from outside of Python's reach: a signal and a limit on addresses.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import random
+import resource
+import signal
+import sys
+import traceback
+from contextlib import contextmanager
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from hilo.errors import Error
+from hilo.ir.module import Module
+from hilo.ir.types import TensorType, result_types
+
+ELEMENTS: Final = 4096  # of all values of a program that is run
+RUN_SECONDS: Final = 1.0  # for running one: a program may take its time, and is then left
+LARGEST: Final = 1 << 20  # bytes of a printed program that is read again
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What is done beyond reading and printing."""
+
+    optimize: bool = True
+    compile: bool = False
+    run: bool = False
+
+
+class Finding(AssertionError):
+    """A program that is printed wrong."""
+
+
+class _Enough(BaseException):
+    pass
+
+
+def examine(data: bytes, effort: Effort) -> str:
+    """How far an input got: "refused", "read", "optimized", "compiled" or "run". A finding is raised."""
+    import hilo
+    from hilo.ir.verify import verify
+
+    try:
+        module = hilo.parse(data if data[:2] == b"ML" else _text(data))
+    except Error:
+        return "refused"
+    verify(module, types=False)
+    _there_and_back(module)
+    if not effort.optimize or not module.functions:
+        return "read"
+    entry = "main" if "main" in module.functions else next(iter(module.functions))
+    try:
+        return _run(module, entry) if effort.run and _is_small(module) else _optimize(module, entry, effort)
+    except Error:
+        return "read"
+
+
+def _text(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def _there_and_back(module: Module) -> None:
+    """Every format gives back what it got; `Error`s of writing are of what it has no form for."""
+    from hilo.formats import bytecode, hlo_text, mlir_text
+
+    text = mlir_text.print_module(module)
+    if len(text) > LARGEST:
+        return
+    again = mlir_text.print_module(_read("the printed text", mlir_text.parse, text))
+    if again != text:
+        raise Finding("the text changes when it is read and printed: " + _difference(text, again))
+    try:
+        data = bytecode.write(module)
+    except Error:
+        data = None
+    if data is not None:
+        once = _read("the written bytecode", bytecode.parse, data)
+        if bytecode.write(once) != data:
+            raise Finding("the bytecode changes when it is read and written")
+    try:
+        hlo = hlo_text.print_module(module)
+    except Error:
+        return
+    back = _read("the printed HLO", hlo_text.parse, hlo)
+    try:
+        again = hlo_text.print_module(back)
+    except Error as e:
+        raise Finding(f"the HLO cannot be printed again: {e}") from None
+    if again != hlo:
+        raise Finding("the HLO changes when it is read and printed: " + _difference(hlo, again))
+
+
+def _read(what: str, parse: Any, data: str | bytes) -> Module:
+    try:
+        return parse(data)
+    except Error as e:
+        raise Finding(f"{what} is refused: {e}") from None
+
+
+def _difference(a: str, b: str) -> str:
+    for x, y in zip(a.splitlines(), b.splitlines(), strict=False):
+        if x != y:
+            return f"{x.strip()[:200]!r} becomes {y.strip()[:200]!r}"
+    return "lines are lost"
+
+
+def _options() -> Any:
+    from hilo.options import Options
+
+    return Options(cache=False, threads=1)
+
+
+def _optimize(module: Module, entry: str, effort: Effort) -> str:
+    from hilo.pipeline import compile_module, optimize
+
+    if effort.compile:
+        compile_module(module, entry=entry, options=_options())
+        return "compiled"
+    optimize(module, entry, _options())
+    return "optimized"
+
+
+def _is_small(module: Module) -> bool:
+    """Whether a program can be run quickly: fixed sizes, few elements, no loop that only values end."""
+    from hilo.rewrite.regions import regions
+
+    count, pending = 0, list(module.functions.values())
+    while pending:
+        f = pending.pop()
+        for o in f.ops:
+            if o.name in ("while", "custom_call", "infeed", "outfeed", "send", "recv"):
+                return False
+            for t in result_types(o.type):
+                if not isinstance(t, TensorType) or not t.is_static:
+                    return False
+                count += t.size
+            if count > ELEMENTS:
+                return False
+            pending.extend(regions(o))
+    return True
+
+
+def _run(module: Module, entry: str) -> str:
+    import hilo
+    from hilo.testing.generate import inputs
+
+    arrays = inputs(module, 0, entry)
+    try:
+        with _for(RUN_SECONDS):
+            hilo.interpret(module, *arrays, entry=entry)
+    except _Enough:
+        return "run"
+    compiled = hilo.compile(module, entry=entry, options=_options())
+    if compiled.cost < RUN_SECONDS * 1e9:
+        compiled(*arrays)
+    return "run"
+
+
+@contextmanager
+def _for(seconds: float) -> Iterator[None]:
+    """Leave the block with `_Enough` after so many seconds of the processor's time."""
+
+    def stop(*_: Any) -> None:
+        raise _Enough
+
+    signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+# ---- the process
+def work(connection: Any, log: str, seconds: float, memory: int) -> None:
+    """Take (data, effort) from `connection`, answer how far it got, or ("signature", "trace"), until it is closed.
+
+    An input that takes more than `seconds` of the processor's time, or crashes, ends the process; `log` then holds where
+    it was. Addresses beyond `memory` bytes are refused, which Python tells as MemoryError.
+    """
+    trace = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(trace, sys.stderr.fileno())
+    faulthandler.enable(trace, all_threads=False)
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    faulthandler.register(signal.SIGPROF, trace, all_threads=False, chain=True)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    import warnings
+
+    warnings.simplefilter("ignore")
+    while True:
+        try:
+            data, effort = connection.recv()
+        except EOFError:
+            return
+        os.ftruncate(trace, 0)
+        random.seed(0)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        try:
+            answer: Any = examine(data, effort)
+        except BaseException as e:
+            answer = signature(e), "".join(traceback.format_exception(e, limit=-12))
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        connection.send(answer)
+
+
+def signature(e: BaseException) -> str:
+    """What tells findings apart: the kind of exception and the innermost place of hilo."""
+    place = "?"
+    for frame in traceback.extract_tb(e.__traceback__)[-60:]:
+        if "hilo" in frame.filename and "fuzz_worker" not in frame.filename:
+            place = f"{os.path.basename(frame.filename)}:{frame.name}"
+    message = str(e).partition(": ")[0][:80] if isinstance(e, Finding) else ""
+    return " ".join(filter(None, (type(e).__name__, message or f"in {place}")))
