@@ -16,10 +16,10 @@ from support import edges
 
 from hilo.ir.dtypes import DType, from_numpy
 from hilo.ir.interpret import interpret
-from hilo.ir.module import Function, Module, parameter, topological
+from hilo.ir.module import Function, Module, parameter, region, topological
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import lookup
-from hilo.ir.types import TOKEN, TensorType, TupleType, Type
+from hilo.ir.types import TOKEN, FutureType, TensorType, TupleType, Type
 from hilo.ops.weight import EXPENSIVE, WORK
 from hilo.testing import compare
 from hilo.testing.pieces import COMBINING
@@ -111,6 +111,10 @@ def _operand(t: Type, params: list[Op], numbers: Any) -> Op:
         return params[-1]
     if isinstance(t, TupleType):
         return lookup("stablehlo.tuple")(*(_operand(x, params, numbers) for x in t))
+    if isinstance(t, FutureType):
+        (held,) = t
+        start = region([held], lambda x: lookup("stablehlo.collective_permute")(x, source_target_pairs=((0, 0),)))
+        return lookup("stablehlo.async_start")(_operand(held, params, numbers), body=start)
     assert t is TOKEN, t
     return lookup("stablehlo.create_token")()
 

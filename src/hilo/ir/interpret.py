@@ -16,7 +16,7 @@ from hilo.ir import quantized
 from hilo.ir.dtypes import from_numpy
 from hilo.ir.module import Function, Module
 from hilo.ir.op import GET, PARAMETER, Op
-from hilo.ir.types import Results, TensorType, Type
+from hilo.ir.types import FutureType, Results, TensorType, Type
 
 _MODULE: ContextVar[Module | None] = ContextVar("hilo_interpreted_module", default=None)
 
@@ -47,6 +47,8 @@ def check_arguments(function: Function, arrays: Sequence[Any]) -> list[Any]:
 
 def check_argument(what: str, value: Any, t: Type) -> Any:
     """`value` as an array of type `t`; `Error` naming `what` if it is not one. Never casts."""
+    if isinstance(t, FutureType) and len(t) == 1:
+        t = t[0]  # a future is what it is going to hold
     if not isinstance(t, TensorType):
         return value
     a = np.asarray(value)

@@ -146,6 +146,15 @@ class TupleType(_Product):
         return f"tuple<{', '.join(map(repr, self.types))}>"
 
 
+class FutureType(_Product):
+    """StableHLO's `!stablehlo.future<...>`: tensors that an asynchronous op is going to give."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"future<{', '.join(map(repr, self.types))}>"
+
+
 class OpaqueType(Type):
     """A type kept as text: `!stablehlo.token` ("token") and types of dialects hilo does not know."""
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from hilo.ops import (  # noqa: F401
+    asynchronous,
     batch_norm,
     calls,
     chlo,
     chlo_broadcast,
     chlo_integers,
     chlo_series,
+    collective_reduce,
     collectives,
     compare,
     complex,  # noqa: A004

@@ -274,13 +274,14 @@ _UNARY = ("abs", "cbrt", "ceil", "cosine", "exponential", "exponential_minus_one
           "logistic", "negate", "reduce_precision", "round_nearest_afz", "round_nearest_even", "rsqrt", "sign", "sine",
           "sqrt", "tan", "tanh", "cholesky")  # fmt: skip
 _BINARY = ("atan2", "divide", "maximum", "minimum", "multiply", "power", "remainder", "subtract", "triangular_solve")
-_MOVING = ("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute", "collective_reduce",
-           "concatenate", "dynamic_gather", "dynamic_pad", "dynamic_slice", "dynamic_update_slice", "gather", "map",
-           "optimization_barrier", "pad", "real_dynamic_slice", "reduce", "reduce_scatter", "reduce_window", "reverse",
-           "scatter", "select_and_scatter", "slice", "sort", "torch_index_select")  # fmt: skip
-_ANY = ("stablehlo.case", "stablehlo.composite", "stablehlo.custom_call", "stablehlo.get_dimension_size",
-        "stablehlo.get_tuple_element", "stablehlo.if", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.recv",
-        "stablehlo.send", "stablehlo.tuple", "stablehlo.while", "func.call",
+_MOVING = ("all_gather", "all_reduce", "all_to_all", "async_start", "collective_broadcast", "collective_permute",
+           "collective_reduce", "concatenate", "dynamic_gather", "dynamic_pad", "dynamic_slice", "dynamic_update_slice",
+           "gather", "map", "optimization_barrier", "pad", "real_dynamic_slice", "reduce", "reduce_scatter",
+           "reduce_window", "reverse", "scatter", "select_and_scatter", "slice", "sort",
+           "torch_index_select")  # fmt: skip
+_ANY = ("stablehlo.async_done", "stablehlo.case", "stablehlo.composite", "stablehlo.custom_call",
+        "stablehlo.get_dimension_size", "stablehlo.get_tuple_element", "stablehlo.if", "stablehlo.infeed",
+        "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send", "stablehlo.tuple", "stablehlo.while", "func.call",
         "hilo.get", "hilo.parameter")  # fmt: skip
 _DOT: Final = {"all": "C14", "storage": "C17", "expressed": "C18", "tensor": "C19", "hybrid": "C20"}
 _CONVOLUTION: Final = {"all": "C28", "storage": "C31", "expressed": "C32", "tensor": "C33", "hybrid": "C34"}

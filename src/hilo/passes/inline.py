@@ -10,6 +10,7 @@ from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function, Module
 from hilo.ir.op import Op
 from hilo.ir.types import Results
+from hilo.passes.futures import lower_futures
 from hilo.rewrite.bodies import instantiate
 from hilo.rewrite.regions import Effects, Regions, regions
 
@@ -23,6 +24,8 @@ def inline(module: Module, entry: str = "main") -> Function:
     """`entry` of `module` with all its calls inlined, those in regions included; the function itself if it calls
     nothing.
 
+    Asynchronous operations are done where they start (passes/futures.py).
+
     Bodies are flattened once, callees first, and copied for each call; calls of a pure function with the same operands
     share one copy. Raises `Error` for an unknown function, recursion, or a call that does not fit its callee.
     """
@@ -33,7 +36,7 @@ def inline(module: Module, entry: str = "main") -> Function:
     inliner = _Inliner(module)
     for name in inliner.callees_first(entry):
         inliner.flat[name] = inliner.flatten(module[name])
-    return inliner.flat[entry]
+    return lower_futures(inliner.flat[entry])
 
 
 def callee_of(op: Op) -> str | None:

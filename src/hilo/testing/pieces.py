@@ -13,6 +13,8 @@ from hilo.ops.weight import WORK
 OTHERWISE: Final[dict[str, str]] = {
     "hilo.parameter": "an argument's buffer",
     "func.call": "inlined (passes/inline.py)",
+    "stablehlo.async_done": "the value that its future holds (passes/futures.py)",
+    "stablehlo.async_start": "inlined as the operation in its body (passes/futures.py)",
     "stablehlo.composite": "inlined as its decomposition (passes/inline.py)",
     "stablehlo.uniform_dequantize": "plain ops on integers and floats (passes/quantized.py)",
     "stablehlo.uniform_quantize": "plain ops on integers and floats (passes/quantized.py)",

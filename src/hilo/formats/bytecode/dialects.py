@@ -26,7 +26,7 @@ from hilo.formats.bytecode.values import (
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Loc
 from hilo.ir.op import Attrs, Opaque
-from hilo.ir.types import TOKEN, OpaqueType, TupleType, Type
+from hilo.ir.types import TOKEN, FutureType, OpaqueType, TensorType, TupleType, Type
 
 # -- what dialects share ------------------------------------------------------------------------
 
@@ -122,7 +122,10 @@ def _unranked(r: EntryReader) -> Type:
 
 
 def _future(r: EntryReader) -> Type:
-    return OpaqueType(f"!stablehlo.future<{', '.join(map(spelled, r.types()))}>")
+    types = r.types()
+    if not types or not all(isinstance(t, TensorType) for t in types):
+        raise r.error("the types of a future must be tensors")
+    return FutureType(types)
 
 
 def _buffer(r: EntryReader) -> Type:

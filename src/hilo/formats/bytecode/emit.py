@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from hilo.errors import Error, Unsupported
 from hilo.formats.bytecode import tables
 from hilo.formats.bytecode.opset import MINIMUM, Version
-from hilo.formats.bytecode.types import DYNAMIC, buffer, limits, parse_types, read_quantized, spelled
+from hilo.formats.bytecode.types import DYNAMIC, buffer, limits, read_quantized, spelled
 from hilo.formats.bytecode.values import (
     Dense,
     DenseArray,
@@ -28,7 +28,7 @@ from hilo.formats.bytecode.wire import Sink
 from hilo.ir.dtypes import DType, from_mlir
 from hilo.ir.module import Loc
 from hilo.ir.op import Attrs
-from hilo.ir.types import TOKEN, Dim, OpaqueType, TensorType, TupleType, Type
+from hilo.ir.types import TOKEN, Dim, FutureType, OpaqueType, TensorType, TupleType, Type
 
 _MAX_DEPTH: Final = 200
 _SCALAR_CODES: Final = {name: code for code, name in tables.VHLO_SCALARS.items()}
@@ -269,9 +269,8 @@ class Tables:
                 return self._encode_type(s, element)
             case OpaqueType() if t.text.startswith("!quant."):
                 self._quantized(s, t)
-            case OpaqueType() if t.text.startswith("!stablehlo.future<"):
-                types = parse_types(t.text[18:-1])
-                self._type_numbers(s, 42, t, len(types), *map(self.type, types))
+            case FutureType():
+                self._type_numbers(s, 42, t, len(t.types), *map(self.type, t.types))
             case OpaqueType() if t.text.startswith("memref<") and isinstance(b := buffer(t.text), TensorType):
                 element = self.type(b.dtype)
                 self._type_numbers(s, 41, t)

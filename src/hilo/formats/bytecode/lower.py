@@ -20,7 +20,7 @@ from hilo.formats.bytecode.values import Enum, Float, Integer, Struct, Text, Val
 from hilo.formats.mlir_text import schema
 from hilo.ir.dtypes import f32, f64, i1, i32, i64
 from hilo.ir.op import Array, Attrs, Op, Opaque
-from hilo.ir.types import OpaqueType, TensorType, result_types
+from hilo.ir.types import FutureType, OpaqueType, TensorType, result_types
 
 _NO_TYPE: Final = OpaqueType("none")
 _WINDOW_RANK: Final = ("input_spatial_dimensions", "window_dimensions")
@@ -64,8 +64,8 @@ def constraints(op: Op, operands: int, t: Tables) -> None:
     if name == "custom_call":
         if isinstance(attrs.get("backend_config"), Attrs) or attrs.get("api_version") == 4:
             t.require((1, 3, 0), "a dictionary as backend_config, or the typed FFI")
-        if any(isinstance(o.type, OpaqueType) and "future<" in o.type.text for o in op.operands):
-            t.require((1, 17, 0), "a future as operand")
+        if any(isinstance(t, FutureType) for t in (*(o.type for o in op.operands), *result_types(op.type))):
+            t.require((1, 17, 0), "a future")
 
 
 _MAY_CHANGE_ELEMENTS: Final = (

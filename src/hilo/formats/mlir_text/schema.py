@@ -123,7 +123,7 @@ OPTIONAL: Final = frozenset(_names(
 
 # The regions of each op, in order; a trailing * takes all as a tuple, a trailing ? too, or leaves the attribute out.
 REGIONS: Final[dict[str, tuple[str, ...]]] = {
-    "all_reduce": ("computation",), "async_start": ("collective",), "case": ("branches*",),
+    "all_reduce": ("computation",), "async_start": ("body",), "case": ("branches*",),
     "collective_reduce": ("computation",), "composite": ("composite_regions?",), "if": ("true_branch", "false_branch"),
     "map": ("body",), "reduce": ("body",), "reduce_scatter": ("computation",), "reduce_window": ("body",),
     "scan": ("body",), "scatter": ("update_computation",), "select_and_scatter": ("select", "scatter"),

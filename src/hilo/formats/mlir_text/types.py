@@ -12,7 +12,19 @@ from hilo.errors import Error
 from hilo.formats.mlir_text.cursor import Cursor
 from hilo.ir import quantized
 from hilo.ir.dtypes import DType, from_mlir, i64
-from hilo.ir.types import TOKEN, UNKNOWN, Dim, OpaqueType, Results, TensorType, TupleType, Type, UnrankedType, bounded
+from hilo.ir.types import (
+    TOKEN,
+    UNKNOWN,
+    Dim,
+    FutureType,
+    OpaqueType,
+    Results,
+    TensorType,
+    TupleType,
+    Type,
+    UnrankedType,
+    bounded,
+)
 
 _UNRANKED = re.compile(r"\*\s*x\s*")
 _DIMS = re.compile(r"\s*(?:(\d+|\?)\s*x\s*)")
@@ -95,7 +107,9 @@ def _future(c: Cursor) -> Type:
     wrong = next((t for t in types if not isinstance(t, TensorType)), None)
     if wrong is not None:
         raise c.error(f"the types of a future are tensors, not {print_type(wrong)}", start)
-    return OpaqueType(f"!stablehlo.future<{', '.join(map(print_type, types))}>")
+    if not types:
+        raise c.error("a future without a type", start)
+    return FutureType(types)
 
 
 def _tensor(body: str, c: Cursor) -> Type:
@@ -182,6 +196,8 @@ def print_type(t: Type) -> str:
         return _print_tensor(t)
     if isinstance(t, TupleType):
         return f"tuple<{', '.join(map(print_type, t.types))}>"
+    if isinstance(t, FutureType):
+        return f"!stablehlo.future<{', '.join(map(print_type, t.types))}>"
     if isinstance(t, Results):
         return print_result_types(t.types)
     assert isinstance(t, OpaqueType), t
