@@ -53,6 +53,15 @@ def widened(body: Function, shape: tuple[int, ...], captures: int = 0) -> Functi
     )
 
 
+def inlined(body: Function, operands: Sequence[Op]) -> list[Op]:
+    """The results of `body` on `operands`, as ops of the function that is being made."""
+    new = dict(zip(body.params, operands, strict=True))
+    for o in body.ops:
+        if o.kind is not PARAMETER:
+            new[o] = o.with_operands([new[x] for x in o.operands])
+    return [new[r] for r in body.results]
+
+
 def sole_op(body: Function, captures: int = 0) -> str:
     """The name of the op if the region is one op on its two parameters, in any order (e.g. "add"), else "".
 

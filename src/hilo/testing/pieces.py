@@ -24,7 +24,7 @@ OTHERWISE: Final[dict[str, str]] = {
 INTERNAL: Final = ("hilo.parameter", "hilo.get", "hilo.fusion")
 # Ops whose results are sums, or other combinations, of many elements.
 COMBINING: Final = ("reduce", "scatter", "dot", "dot_general", "convolution", "reduce_window",
-                    "select_and_scatter", "dynamic_conv")  # fmt: skip
+                    "select_and_scatter", "dynamic_conv", "ragged_dot")  # fmt: skip
 
 
 def all_ops() -> list[OpDef]:

@@ -47,6 +47,7 @@ PRINT: Final[dict[str, Print]] = {
     **{f"stablehlo.{name}": write for name, (_, write) in _SPECIAL.items()},
     **{f"chlo.{name}": f.print for name, f in forms.CHLO_FORMS.items()},
     "chlo.constant": special.print_constant,
+    "chlo.scan": structured.print_scan,
     "chlo.top_k": special.print_top_k,
     "func.call": special.print_call,
 }

@@ -109,7 +109,7 @@ class Printer:
         body = "".join(f"{inside}{line}\n" for line in lines)
         return f"{{\n{body}{self.indent(-1)}}}"
 
-    def _region(self, region: Function, captured: Sequence[Op]) -> str:
+    def region(self, region: Function, captured: Sequence[Op]) -> str:
         """A region in the generic form, with a block header if it has parameters of its own."""
         self.enter(region, captured)
         own = region.params[: len(region.params) - len(captured)]
@@ -172,7 +172,7 @@ class Printer:
         if own:
             text += f" <{{{', '.join(own)}}}>"
         if closed:
-            text += f" ({', '.join(self._region(r, captured) for r in closed)})"
+            text += f" ({', '.join(self.region(r, captured) for r in closed)})"
         if discardable:
             text += f" {{{', '.join(discardable)}}}"
         types = print_function_type(tuple(o.type for o in operands), result_types(op.type))
@@ -215,7 +215,7 @@ class Printer:
         return f"{head} {{\n{body}{self.indent()}}}{self.loc(f.loc)}"
 
 
-_CALL_LIKE: Final = ("convolution", "reduce", "top_k", "while")  # written like calls: no space before the operands
+_CALL_LIKE: Final = ("convolution", "reduce", "scan", "top_k", "while")  # no space before the operands
 
 
 def own_parameters(op: Op) -> int:
