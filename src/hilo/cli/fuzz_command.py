@@ -29,8 +29,8 @@ if TYPE_CHECKING:
               show_default=True, help="The directory for inputs that fail.")  # fmt: skip
 def command(files: tuple[Path, ...], seconds: float, seed: int, formats: str, corpus: Path | None, jobs: int,
             limit: float, memory: int, output: Path) -> None:  # fmt: skip
-    """Change valid programs and look for what ends in a crash, a hang, too much memory, or an exception that is no error
-    of hilo; or that is printed as another program. FILES: try these inputs instead. Ends with status 1 if there is any.
+    """Change valid programs; look for what ends in a crash, a hang, too much memory or an exception that is no error of
+    hilo, or is printed as another program. Ends with status 1 if there is any. FILES: try these inputs instead.
 
     \b
     hilo fuzz --seconds 600 --jobs 2
@@ -47,7 +47,8 @@ def command(files: tuple[Path, ...], seconds: float, seed: int, formats: str, co
 
     def show(found: Found) -> None:
         path = _save(found, output)
-        click.echo(f"{found.form} input {found.number} of seed {seed}: {found.signature}\n  {path} ({len(found.data)} bytes)")
+        click.echo(f"{found.form} input {found.number} of seed {seed}: {found.signature}")
+        click.echo(f"  {path} ({len(found.data)} bytes)")
         click.echo("".join(f"    {line}\n" for line in found.trace.splitlines()[-6:]), nl=False)
 
     with _progress(seconds) as tell:

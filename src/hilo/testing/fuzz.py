@@ -1,7 +1,8 @@
-"""The fuzzer: valid programs, changed, must end in a result or in `Error`, in bounded time and memory. Imports its parts.
+"""The fuzzer: valid programs, changed, must end in a result or in `Error`, in bounded time and memory.
 
-Input number n of a seed is always the same (`nth`), whatever the number of processes; every input runs in a worker with
-limits (`fuzz_worker`). Findings of one kind are told once, each made small while it stays the same.
+Input number n of a seed is always the same (`nth`), whatever the number of processes; every input runs in a worker
+with limits (`fuzz_worker`). Findings of one kind are told once, each made small while it stays the same. Imports its
+parts.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -114,7 +115,7 @@ class Worker:
             self._process, self._left = None, 0
 
 
-def nth(seed: int, number: int, pools: dict[str, Sequence[bytes]]) -> tuple[str, bytes, Effort]:
+def nth(seed: int, number: int, pools: Mapping[str, Sequence[bytes]]) -> tuple[str, bytes, Effort]:
     """Input `number` of a seed: its format, the input, and what to do with it."""
     r = random.Random(f"fuzz {seed} {number}")
     form = list(pools)[number % len(pools)]

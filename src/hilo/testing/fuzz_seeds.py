@@ -6,8 +6,10 @@ Every format gets the same programs, as far as it has a form for them.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +23,8 @@ from hilo.testing.pieces import INTERNAL, all_ops
 FORMATS: Final = ("text", "bytecode", "hlo")
 LARGEST: Final = 1 << 16  # bytes of a file: mutating and reading larger ones takes the time of many small ones
 _RANDOM: Final = 40  # random programs
+_PIECES: Final = 20  # of one file
+_FROM_FILES: Final = 600
 _SNIFFED: Final = {"mlir_text": "text", "bytecode": "bytecode", "hlo_text": "hlo"}
 
 
@@ -72,18 +76,22 @@ def _files(form: str, corpus: Path) -> list[bytes]:
     for path in sorted(corpus.rglob("*")):
         if path.is_file() and 0 < path.stat().st_size <= LARGEST:
             data = path.read_bytes()
-            if _SNIFFED.get(sniff(data)) == form:
+            if path.suffix == ".mlir" and form != "hlo":
+                pieces = re.split(rb"^// -----.*$", data, flags=re.MULTILINE)
+                found += pieces if len(pieces) < _PIECES else random.Random(0).sample(pieces, _PIECES)
+            elif _SNIFFED.get(sniff(data)) == form:
                 found.append(data)
-            elif form == "bytecode" and path.suffix == ".mlir":
-                found += filter(None, [_as_bytecode(data)])
     random.Random(0).shuffle(found)
-    return found
+    valid = filter(None, (_valid(data, form) for data in found))
+    return list(islice(valid, _FROM_FILES))
 
 
-def _as_bytecode(text: bytes) -> bytes | None:
-    from hilo.formats.mlir_text import parse
+def _valid(data: bytes, form: str) -> bytes | None:
+    """The input, in another format if need be; None if it is refused."""
+    from hilo.formats import parse
 
     try:
-        return written(parse(text), "bytecode")
-    except Error:
+        module = parse(data, "corpus")
+    except Exception:  # no seed, whatever it is
         return None
+    return data if _SNIFFED.get(sniff(data)) == form else written(module, form)

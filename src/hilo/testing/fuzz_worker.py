@@ -1,8 +1,8 @@
 """What one input goes through, and the process in which it does. Imports the public face, formats and the pipeline.
 
-parse - verify - print, read again, print the same - the other formats, there and back - passes - compile - interpret and
-run. `Error` is a good end at any step. Anything else that is raised is a finding; so is what is printed and then refused,
-or comes back different. Time and memory are limited from outside of Python's reach: a signal and a limit on addresses.
+parse - verify - print, read again, print the same - the other formats, there and back - passes - compile - interpret
+and run. `Error` is a good end at any step. Anything else that is raised is a finding; so is what is printed and then
+refused, or comes back different. Time and memory are limited by the system: by a signal, and a limit on addresses.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import resource
 import signal
 import sys
 import traceback
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ class _Enough(BaseException):
 def examine(data: bytes, effort: Effort) -> str:
     """How far an input got: "refused", "read", "optimized", "compiled" or "run". A finding is raised."""
     import hilo
+    from hilo.formats import sniff
     from hilo.ir.verify import verify
 
     try:
@@ -55,7 +56,7 @@ def examine(data: bytes, effort: Effort) -> str:
     except Error:
         return "refused"
     verify(module, types=False)
-    _there_and_back(module)
+    _there_and_back(module, sniff(data))
     if not effort.optimize or not module.functions:
         return "read"
     entry = "main" if "main" in module.functions else next(iter(module.functions))
@@ -72,45 +73,41 @@ def _text(data: bytes) -> str | bytes:
         return data
 
 
-def _there_and_back(module: Module) -> None:
+def _there_and_back(module: Module, form: str) -> None:
     """Every format gives back what it got; `Error`s of writing are of what it has no form for."""
     from hilo.formats import bytecode, hlo_text, mlir_text
 
     text = mlir_text.print_module(module)
     if len(text) > LARGEST:
         return
-    again = mlir_text.print_module(_read("the printed text", mlir_text.parse, text))
-    if again != text:
-        raise Finding("the text changes when it is read and printed: " + _difference(text, again))
-    try:
-        data = bytecode.write(module)
-    except Error:
-        data = None
-    if data is not None:
-        once = _read("the written bytecode", bytecode.parse, data)
-        if bytecode.write(once) != data:
-            raise Finding("the bytecode changes when it is read and written")
-    try:
-        hlo = hlo_text.print_module(module)
-    except Error:
-        return
-    back = _read("the printed HLO", hlo_text.parse, hlo)
-    try:
-        again = hlo_text.print_module(back)
-    except Error as e:
-        raise Finding(f"the HLO cannot be printed again: {e}") from None
-    if again != hlo:
-        raise Finding("the HLO changes when it is read and printed: " + _difference(hlo, again))
+    _stable("text", module, text, mlir_text.print_module, mlir_text.parse, form == "mlir_text")
+    for name, write, parse in (("bytecode", bytecode.write, bytecode.parse),
+                               ("HLO", hlo_text.print_module, hlo_text.parse)):  # fmt: skip
+        try:
+            once = write(module)
+        except Error:
+            continue
+        _stable(name, module, once, write, parse, form == name)
 
 
-def _read(what: str, parse: Any, data: str | bytes) -> Module:
-    try:
-        return parse(data)
-    except Error as e:
-        raise Finding(f"{what} is refused: {e}") from None
+def _stable(name: str, module: Module, once: Any, write: Any, parse: Any, own: bool) -> None:
+    """What is written is read, and is written the same: at once by the format that the program came in, or by another
+    the next time, as what only they tell apart (a constant inside of a region or before it) is settled then."""
+    before = once
+    for _ in range(1 if own else 2):
+        try:
+            again = write(parse(once))
+        except Error as e:
+            raise Finding(f"the written {name} is refused: {e}") from None
+        if again == once:
+            return
+        before, once = once, again
+    raise Finding(f"the {name} changes when it is read and written: {_difference(before, once)}")
 
 
-def _difference(a: str, b: str) -> str:
+def _difference(a: Any, b: Any) -> str:
+    if isinstance(a, bytes):
+        return f"{len(a)} bytes become {len(b)}"
     for x, y in zip(a.splitlines(), b.splitlines(), strict=False):
         if x != y:
             return f"{x.strip()[:200]!r} becomes {y.strip()[:200]!r}"
@@ -188,8 +185,8 @@ def _for(seconds: float) -> Iterator[None]:
 def work(connection: Any, log: str, seconds: float, memory: int) -> None:
     """Take (data, effort) from `connection`, answer how far it got, or ("signature", "trace"), until it is closed.
 
-    An input that takes more than `seconds` of the processor's time, or crashes, ends the process; `log` then holds where
-    it was. Addresses beyond `memory` bytes are refused, which Python tells as MemoryError.
+    An input that takes more than `seconds` of the processor's time, or crashes, ends the process; `log` then holds
+    where it was. Addresses beyond `memory` bytes are refused, which Python tells as MemoryError.
     """
     trace = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(trace, sys.stderr.fileno())

@@ -1,7 +1,7 @@
 """Changing valid inputs into ones that are wrong in small, or in nasty, ways. Imports the bytecode container's pieces.
 
-Everything is drawn from a `random.Random`, so that an input follows from its seed. Most mutations of text keep a token's
-kind (a number stays a number), since such inputs get through the reader, to what stands behind it.
+Everything is drawn from a `random.Random`, so that an input follows from its seed. Most mutations of text keep a
+token's kind (a number stays a number), since such inputs get through the reader, to what stands behind it.
 """
 
 from __future__ import annotations
@@ -15,28 +15,41 @@ from hilo.errors import Error
 from hilo.formats.bytecode.container import IR, MAGIC, section
 from hilo.formats.bytecode.wire import Reader, Sink, varint
 
-NUMBERS: Final = ("0", "1", "-1", "2", "3", "7", "8", "16", "63", "64", "65", "100", "127", "128", "255", "256", "-128",
-                  "65535", "65536", "1000000", "2147483647", "2147483648", "-2147483648", "4294967295", "4294967296",
-                  "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809",
-                  "18446744073709551615", "18446744073709551616", "9999999999999", "99999999999999999999999999999999",
-                  "1e308", "1e309", "-1e-400", "0x7FC00000", "0xFF", "0x", "1.0", "-0.0", "0.5", "?", "00", "1e", "9" * 5000)  # fmt: skip
-TYPES: Final = ("f32", "f64", "bf16", "f16", "i1", "i2", "i4", "i8", "i16", "i32", "i64", "ui2", "ui4", "ui8", "ui16",
-                "ui32", "ui64", "f4E2M1FN", "f6E2M3FN", "f8E4M3FN", "f8E5M2", "f8E8M0FNU", "complex<f32>", "complex<f64>", "index",
-                "i3", "i128", "none", "f80", "tf32", "!quant.uniform<i8:f32, 0.5:3>", "!quant.uniform<i8:f32:0, {0.5:1, 0.25}>",
-                "tuple<tensor<2xf32>>", "!stablehlo.token", "tensor<f32>", "tensor<*xf32>", "memref<2xf32>")  # fmt: skip
-HLO_TYPES: Final = ("f32", "f64", "bf16", "f16", "pred", "s2", "s4", "s8", "s16", "s32", "s64", "u2", "u4", "u8", "u16",
-                    "u32", "u64", "f8e4m3fn", "f8e5m2", "f4e2m1fn", "c64", "c128", "token", "opaque", "tuple", "s3")  # fmt: skip
-STRANGE: Final = ("\0", "\ufeff", "é", "💥", "\u202e", "\r", "\x1b[31m", "\u2028", "\x7f", "٣", "²", "\\", '"', "//", "/*",
-                  "\t\t", "\n\n", "%", "#", "@", "!", "^bb0", "loc(", "dense<", "{-#", "tensor<", "<", ">", "{", "}")  # fmt: skip
-_TOKEN: Final = re.compile(rb'"(?:[^"\\\n]|\\.)*"|-?0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|[%@#!^]?[A-Za-z_][\w$.]*|\s+|.',
-                           re.DOTALL)  # fmt: skip
+NUMBERS: Final = (
+    "0", "1", "-1", "2", "3", "7", "8", "16", "63", "64", "65", "100", "127", "128", "255", "256", "-128", "65535",
+    "65536", "1000000", "2147483647", "2147483648", "-2147483648", "4294967295", "4294967296", "9223372036854775807",
+    "9223372036854775808", "-9223372036854775808", "-9223372036854775809", "18446744073709551615",
+    "18446744073709551616", "9999999999999", "99999999999999999999999999999999", "1e308", "1e309", "-1e-400",
+    "0x7FC00000", "0xFF", "0x", "1.0", "-0.0", "0.5", "?", "00", "1e", "9" * 5000,
+)  # fmt: skip
+TYPES: Final = (
+    "f32", "f64", "bf16", "f16", "i1", "i2", "i4", "i8", "i16", "i32", "i64", "ui2", "ui4", "ui8", "ui16", "ui32",
+    "ui64", "f4E2M1FN", "f6E2M3FN", "f8E4M3FN", "f8E5M2", "f8E8M0FNU", "complex<f32>", "complex<f64>", "index", "i3",
+    "i128", "none", "f80", "tf32", "!quant.uniform<i8:f32, 0.5:3>", "!quant.uniform<i8:f32:0, {0.5:1, 0.25}>",
+    "tuple<tensor<2xf32>>", "!stablehlo.token", "tensor<f32>", "tensor<*xf32>", "memref<2xf32>",
+)  # fmt: skip
+HLO_TYPES: Final = (
+    "f32", "f64", "bf16", "f16", "pred", "s2", "s4", "s8", "s16", "s32", "s64", "u2", "u4", "u8", "u16", "u32", "u64",
+    "f8e4m3fn", "f8e5m2", "f4e2m1fn", "c64", "c128", "token", "opaque", "tuple", "s3",
+)  # fmt: skip
+STRANGE: Final = (
+    "\0", "\ufeff", "\u00e9", "\U0001f4a5", "\u202e", "\r", "\x1b[31m", "\u2028", "\x7f", "\u0663", "\u00b2", "\\",
+    '"', "//", "/*", "\t\t", "\n\n", "%", "#", "@", "!", "^bb0", "loc(", "dense<", "{-#", "tensor<", "<", ">", "{", "}",
+)  # fmt: skip
+_TOKEN: Final = re.compile(
+    rb'"(?:[^"\\\n]|\\.)*"|-?0x[0-9A-Fa-f]+|-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|[%@#!^]?[A-Za-z_][\w$.]*|\s+|.',
+    re.DOTALL,
+)
 _NUMBER: Final = re.compile(rb"-?\d[\d.eE+x]*\Z")
 _TYPE: Final = re.compile(rb"(?:u?i\d+|[bt]?f\d+\w*|s\d+|u\d+|pred|c64|c128|complex)\Z")
 _DIMS: Final = re.compile(rb"(\d+|\?)x")
-_NESTS: Final = (("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"), ("tuple<", ">"), ("complex<", ">"), ("dense<[", "]>"), ("loc(", ")"),
-                 ("#a<", ">"), ("{a = ", "}"), ("{a = [", "]}"), ("tensor<", ">"), ('"', '"'), ("callsite(", " at unknown)"),
-                 ("fused[", "]"), ("(tensor<f32>) -> ", ""), ("!t<", ">"))  # fmt: skip
+_NESTS: Final = (
+    ("(", ")"), ("[", "]"), ("{", "}"), ("<", ">"), ("tuple<", ">"), ("complex<", ">"), ("dense<[", "]>"),
+    ("loc(", ")"), ("#a<", ">"), ("{a = ", "}"), ("{a = [", "]}"), ("tensor<", ">"), ('"', '"'),
+    ("callsite(", " at unknown)"), ("fused[", "]"), ("(tensor<f32>) -> ", ""), ("!t<", ">"),
+)  # fmt: skip
 _DEPTHS: Final = (3, 70, 1000, 100_000)
+_HUGE: Final = (127, 128, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 
 
 def mutated(r: random.Random, form: str, pool: Sequence[bytes]) -> bytes:
@@ -157,8 +170,8 @@ def _bytes(r: random.Random, tokens: list[bytes], words: Sequence[str], pool: Se
 
 
 _TEXT_WAYS: Final[tuple[Way, ...]] = (
-    *(_number,) * 6, *(_dimension,) * 4, *(_type,) * 4, *(_another,) * 4, *(_delete,) * 3, *(_swap,) * 3, *(_lines,) * 3,
-    _repeat, _repeat, _strange, _nest, _cut, _bytes,
+    *(_number,) * 6, *(_dimension,) * 4, *(_type,) * 4, *(_another,) * 4, *(_delete,) * 3, *(_swap,) * 3,
+    *(_lines,) * 3, _repeat, _repeat, _strange, _nest, _cut, _bytes,
 )  # fmt: skip
 
 
@@ -194,24 +207,26 @@ def _mutated_bytecode(r: random.Random, data: bytes, pool: Sequence[bytes]) -> b
 
 
 def _payload(r: random.Random, payload: bytes) -> bytes:
+    """One change: mostly another number of the same length, which leaves the structure as it was."""
     if not payload:
         return bytes(r.randrange(256) for _ in range(r.randrange(4)))
     at = r.randrange(len(payload))
+    before, after = payload[:at], payload[at + 1 :]
     way = r.randrange(10)
-    if way < 5:  # another small number
-        return payload[:at] + bytes((r.randrange(0, 40) << 1 | 1,)) + payload[at + 1 :]
+    if way < 5:
+        return before + bytes((r.randrange(0, 40) << 1 | 1,)) + after
     if way == 5:
-        return payload[:at] + varint(r.choice((127, 128, 1 << 20, 1 << 31, 1 << 40, (1 << 63) - 1, (1 << 64) - 1))) + payload[at + 1 :]
+        return before + varint(r.choice(_HUGE)) + after
     if way == 6:
-        return payload[:at] + payload[at + r.choice((1, 1, 2, 8)) :]
+        return before + payload[at + r.choice((1, 1, 2, 8)) :]
     if way == 7:
-        return payload[:at] + payload[at : at + r.choice((1, 2, 8))] * r.choice((2, 2, 3, 2000)) + payload[at:]
+        return before + payload[at : at + r.choice((1, 2, 8))] * r.choice((2, 2, 3, 2000)) + payload[at:]
     if way == 8:
         j = r.randrange(len(payload))
         new = bytearray(payload)
         new[at], new[j] = new[j], new[at]
         return bytes(new)
-    return payload[:at] + bytes((r.randrange(256),)) + payload[at + 1 :]
+    return before + bytes((r.randrange(256),)) + after
 
 
 def split(data: bytes) -> tuple[bytes, list[tuple[int, bytes]]]:

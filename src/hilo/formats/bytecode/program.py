@@ -22,7 +22,7 @@ from hilo.formats.bytecode.opset import OPERATIONS
 from hilo.formats.bytecode.values import FunctionType, Value
 from hilo.formats.bytecode.wire import Reader
 from hilo.formats.mlir_text.cursor import MAX_DEPTH
-from hilo.formats.mlir_text.functions import DECLARATION
+from hilo.formats.mlir_text.functions import DECLARATION, VISIBILITIES
 from hilo.formats.mlir_text.parser import TERMINATORS
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.ir.dtypes import DType
@@ -118,6 +118,8 @@ class Program:
         visibility = own.get("sym_visibility", "")
         if not isinstance(name, str) or not isinstance(declared, FunctionType) or not isinstance(visibility, str):
             raise self.r.error("a function needs sym_name and function_type")
+        if visibility not in ("", *VISIBILITIES):
+            raise self.r.error(f"function @{name}: '{visibility[:40]}' is no visibility")
         if head.regions != 1:
             raise self.r.error(f"function @{name} has {head.regions} regions")
         extra = {**{k: v for k, v in own.items() if k not in OPERATIONS["func"][0].attrs}, **extra}

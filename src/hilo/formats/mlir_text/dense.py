@@ -85,6 +85,8 @@ def _from_hex(digits: str, dtype: DType, shape: tuple[int, ...]) -> Array:
 
 def _bools(data: bytes, n: int, shape: tuple[int, ...]) -> Array:
     raw = np.frombuffer(data, np.uint8)
+    if n and data in (b"\0", b"\xff"):  # a splat, or eight equal ones at most
+        return Array(np.bool_(raw[0]), shape)
     if len(raw) == (n + 7) // 8:
         values = np.unpackbits(raw, count=n, bitorder="little").astype(np.bool_)
     elif len(raw) == n:

@@ -20,6 +20,7 @@ from hilo.ir.op import NO_ATTRS, Attrs, Op, Opaque
 from hilo.ir.types import Results, Type
 
 DECLARATION = "hilo.declaration"  # on functions without a body
+VISIBILITIES = ("public", "private", "nested")
 
 
 @dataclass
@@ -74,7 +75,7 @@ def _optional_texts(p: Parser) -> Attrs:
 
 
 def _pretty(p: Parser, start: int) -> Function:
-    h = Header(visibility=p.take() if p.tokens[p.at] in ("public", "private", "nested") else "")
+    h = Header(visibility=p.take() if p.tokens[p.at] in VISIBILITIES else "")
     h.name = p.symbol()
     p.expect("(")
     has_names = p.tokens[p.at][:1] == "%"
@@ -196,6 +197,8 @@ def _properties(p: Parser, h: Header) -> None:
             h.name = p.string()
         elif name == "sym_visibility":
             h.visibility = p.string()
+            if h.visibility not in VISIBILITIES:
+                raise p.error(f"no visibility: there are {', '.join(VISIBILITIES)}", p.at - 1)
         elif name in ("arg_attrs", "res_attrs"):
             p.expect("[")
             found = p.comma_list("]", lambda: Attrs(texts(p)))
