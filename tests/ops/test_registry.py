@@ -20,8 +20,9 @@ from hilo.plan.build import HANDLERS
 from hilo.testing.pieces import INTERNAL, OTHERWISE, all_ops, lowerings, missing
 
 OPS = {d.full_name: d for d in all_ops()}
-# Exchange with the host and other processes verifies, and is refused at run time.
-QUEUES = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
+# Exchange with the host and other processes, and what the interpreter alone runs.
+QUEUES = ("stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv", "interpreter.run_parallel",
+          "interpreter.print", "interpreter.probe")  # fmt: skip
 # What has no examples to run: what everybody knows of, and calls of what is not there.
 NOT_RUN = ("hilo.parameter", "hilo.get", "stablehlo.custom_call", *QUEUES)
 PIECES = ("infer", "evaluate", "sharding", "cost", "examples", "doc")

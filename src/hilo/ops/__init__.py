@@ -28,6 +28,7 @@ from hilo.ops import (  # noqa: F401
     fft,
     gather,
     host,
+    interpreter,
     linalg,
     older,
     quantized,

@@ -1,19 +1,20 @@
-"""Collective ops, as a program that runs as one process sees them. Imports ir.
+"""Collective ops: over the groups of a grid of processes (ops/groups.py) in the interpreter. Imports ir.
 
-Groups of one process are served: what a process exchanges with itself. Groups of several are `Unsupported` at run time.
+A program that runs as one process, as native code does, has groups of one: what a process exchanges with itself. Groups
+of several are then `Unsupported` at run time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from hilo.errors import Unsupported, require
-from hilo.ir.dtypes import DType, bf16, f32, i32
+from hilo.ir.dtypes import DType, bf16, f32, from_numpy, i32
 from hilo.ir.module import Function
 from hilo.ir.op import Op, Opaque
+from hilo.ir.process import current
 from hilo.ir.registry import op
 from hilo.ir.types import Dim, TensorType, Type, result_types
 from hilo.ops.checks import accumulates, same_dim, tensors, unique
@@ -21,11 +22,24 @@ from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.convert import convert
 from hilo.ops.decompose import full
 from hilo.ops.elementwise_arith import add
-from hilo.ops.numeric import narrow
+from hilo.ops.groups import (
+    Channel,
+    Groups,
+    across,
+    along,
+    check_size,
+    combined,
+    gathered,
+    group_of,
+    pairs_of,
+    part,
+    promoted,
+    roots_of,
+    whole_group,
+)
 from hilo.ops.reduce import body_of
 from hilo.ops.sharding import passed_through
 
-Groups = Sequence[Sequence[int]]
 CHANNEL: Final = {"channel_handle": None, "use_global_device_ids": False}
 
 
@@ -77,10 +91,6 @@ def _promoted(x: Op, d: DType) -> Op:
     return x if x.dtype is d else convert(x, type=x.tensor.with_dtype(d))
 
 
-def _promoted_array(x: np.ndarray, d: DType) -> np.ndarray:
-    return x if x.dtype == d.np else narrow(x, d) if d.kind in "fc" else x.astype(d.np)
-
-
 def _one_or_ops(ops: list[Op]) -> Op | tuple[Op, ...]:
     return ops[0] if len(ops) == 1 else tuple(ops)
 
@@ -105,10 +115,15 @@ class all_reduce:
         return one_or_results([x.with_dtype(_combined(computation, x, "C5")) for x in xs])
 
     @staticmethod
-    def evaluate(*xs: np.ndarray, replica_groups: Groups, computation: Function, **_: Any) -> Any:
-        _alone(replica_groups)
+    def evaluate(*xs: np.ndarray, replica_groups: Groups, channel_handle: Channel, use_global_device_ids: bool,
+                 computation: Function) -> Any:  # fmt: skip
         d = tensors(computation.result_types)[0].dtype
-        return one_or_tuple([_promoted_array(x, d) for x in xs])
+        if (me := current()) is None:
+            _alone(replica_groups)
+            return one_or_tuple([promoted(x, d) for x in xs])
+        group = whole_group(me, replica_groups, across(channel_handle, use_global_device_ids), "C2", "C3")
+        each = gathered(me, "all_reduce", channel_handle, group, xs)
+        return one_or_tuple([combined(values, computation, d) for values in each])
 
     @staticmethod
     def expand(*xs: Op, replica_groups: Groups, computation: Function, **_: Any) -> Op | tuple[Op, ...]:
@@ -128,11 +143,6 @@ class _Exchange:
     """The pieces of an op whose results, in a group of one, are its operands."""
 
     attrs: Any = CHANNEL
-
-    @staticmethod
-    def evaluate(*xs: np.ndarray, replica_groups: Groups, **_: Any) -> Any:
-        _alone(replica_groups)
-        return one_or_tuple(xs)
 
     @staticmethod
     def expand(*xs: Op, replica_groups: Groups, **_: Any) -> Op | tuple[Op, ...]:
@@ -164,6 +174,19 @@ class all_gather(_Exchange):
                 for d, (n, m) in enumerate(zip(x.shape, t.shape, strict=True)))  # fmt: skip
             require(ok, "C6", "{t} is not made of tensors {x} along axis {d}", t=t, x=x, d=all_gather_dim)
         return type
+
+    @staticmethod
+    def evaluate(*xs: np.ndarray, all_gather_dim: int, replica_groups: Groups, channel_handle: Channel,
+                 use_global_device_ids: bool, type: Type) -> Any:  # noqa: A002  # fmt: skip
+        if (me := current()) is None:
+            _alone(replica_groups)
+            return one_or_tuple(xs)
+        group = whole_group(me, replica_groups, across(channel_handle, use_global_device_ids), "C3", "C4")
+        each = gathered(me, "all_gather", channel_handle, group, xs)
+        results = [np.concatenate(values, all_gather_dim) for values in each]
+        for r, t in zip(results, tensors(result_types(type)), strict=True):
+            check_size(r, t, "C6", len(group))
+        return one_or_tuple(results)
 
     examples = [((TensorType(f32, (2, 3)),),
                  {"all_gather_dim": 1, "replica_groups": ((0,),), "type": TensorType(f32, (2, 3))})]  # fmt: skip
@@ -210,6 +233,20 @@ class all_to_all(_Exchange):
             out.append(x.with_shape(shape))
         return one_or_results(out)
 
+    @staticmethod
+    def evaluate(*xs: np.ndarray, split_dimension: int, concat_dimension: int, split_count: int,
+                 replica_groups: Groups, channel_handle: Channel) -> Any:  # fmt: skip
+        if (me := current()) is None:
+            _alone(replica_groups)
+            return one_or_tuple(xs)
+        group = whole_group(me, replica_groups, along(channel_handle), "C6", "C7")
+        each = gathered(me, "all_to_all", channel_handle, group, xs)
+        mine = group.index(me.id)
+        return one_or_tuple([
+            np.concatenate([part(x, split_dimension, split_count, mine) for x in values], concat_dimension)
+            for values in each
+        ])
+
     examples = [((TensorType(f32, (2, 3)), TensorType(i32, (4, 1))),
                  {"split_dimension": 0, "concat_dimension": 1, "split_count": 1,
                   "replica_groups": ((0,),)})]  # fmt: skip
@@ -245,9 +282,20 @@ class reduce_scatter:
         return t
 
     @staticmethod
-    def evaluate(x: np.ndarray, *, replica_groups: Groups, type: TensorType, **_: Any) -> np.ndarray:  # noqa: A002
-        _alone(replica_groups)
-        return _promoted_array(x, type.dtype)
+    def evaluate(x: np.ndarray, *, scatter_dimension: int, replica_groups: Groups, channel_handle: Channel,
+                 use_global_device_ids: bool, computation: Function, type: TensorType) -> np.ndarray:  # noqa: A002  # fmt: skip
+        if (me := current()) is None:
+            _alone(replica_groups)
+            return promoted(x, type.dtype)
+        group = whole_group(me, replica_groups, across(channel_handle, use_global_device_ids), "C4", "C5")
+        n = x.shape[scatter_dimension]
+        require(n % len(group) == 0, "C1", "axis {d} of size {n} does not fall into parts for {p} processes",
+                d=scatter_dimension, n=n, p=len(group))  # fmt: skip
+        (values,) = gathered(me, "reduce_scatter", channel_handle, group, [x])
+        mine = [part(v, scatter_dimension, len(group), group.index(me.id)) for v in values]
+        result = combined(mine, computation, type.dtype)
+        check_size(result, type, "C8", len(group))
+        return result
 
     @staticmethod
     def expand(x: Op, *, replica_groups: Groups, type: TensorType, **_: Any) -> Op:  # noqa: A002
@@ -275,8 +323,15 @@ class collective_permute:
         return tensors((x,))[0]
 
     @staticmethod
-    def evaluate(x: np.ndarray, *, source_target_pairs: Groups, **_: Any) -> np.ndarray:
-        return x if _sends_to_itself(source_target_pairs) else np.zeros_like(x)
+    def evaluate(x: np.ndarray, *, source_target_pairs: Groups, channel_handle: Channel) -> np.ndarray:
+        if (me := current()) is None:
+            return x if _sends_to_itself(source_target_pairs) else np.zeros_like(x)
+        result = np.zeros_like(x)
+        for source, target in pairs_of(me, channel_handle, source_target_pairs, "C4"):
+            group = tuple(dict.fromkeys((source, target)))
+            (values,) = gathered(me, "collective_permute", channel_handle, group, [x])
+            result = values[0] if target == me.id else result
+        return result
 
     @staticmethod
     def expand(x: Op, *, source_target_pairs: Groups, **_: Any) -> Op:
@@ -329,9 +384,17 @@ class collective_broadcast:
         return one_or_results(xs[:n])
 
     @staticmethod
-    def evaluate(*xs: np.ndarray, replica_groups: Groups, has_dynamic_root: bool, **_: Any) -> Any:
-        here = _alone(replica_groups)
-        return one_or_tuple([x if here else np.zeros_like(x) for x in xs[: len(xs) - has_dynamic_root]])
+    def evaluate(*xs: np.ndarray, replica_groups: Groups, channel_handle: Channel, has_dynamic_root: bool) -> Any:
+        data = xs[: len(xs) - has_dynamic_root]
+        if (me := current()) is None:
+            here = _alone(replica_groups)
+            return one_or_tuple([x if here else np.zeros_like(x) for x in data])
+        group = group_of(me, along(channel_handle), replica_groups, "C2")
+        if group is None:
+            return one_or_tuple([np.zeros_like(x) for x in data])
+        roots = roots_of(xs[-1] if has_dynamic_root else None, len(data), len(group), "C6")
+        each = gathered(me, "collective_broadcast", channel_handle, group, data)
+        return one_or_tuple([values[r] for values, r in zip(each, roots, strict=True)])
 
     @staticmethod
     def expand(*xs: Op, replica_groups: Groups, has_dynamic_root: bool, **_: Any) -> Op | tuple[Op, ...]:
@@ -357,5 +420,15 @@ class cross_replica_sum(_Exchange):
     def infer(x: Type, *, replica_groups: Groups) -> Type:
         _check_groups(replica_groups, ("C1", "C3"), "I2", padded=True)
         return tensors((x,))[0]
+
+    @staticmethod
+    def evaluate(x: np.ndarray, *, replica_groups: Groups) -> np.ndarray:
+        if (me := current()) is None:
+            _alone(replica_groups)
+            return x
+        group = whole_group(me, replica_groups, along(None), "C2", "C3")
+        (values,) = gathered(me, "cross-replica-sum", None, group, [x])
+        d = from_numpy(x.dtype)
+        return combined(values, body_of(add, d), d)
 
     examples = [((TensorType(f32, (2, 3)),), {"replica_groups": ((0,),)})]

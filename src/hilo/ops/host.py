@@ -1,33 +1,81 @@
-"""Exchange with the host and other processes: infeed, outfeed, send, recv. They verify; nothing runs them.
+"""Exchange with the host and other processes: infeed, outfeed, send, recv. Imports ir.
 
-Imports ir.
+The host's side are queues that the user owns (`ir.host`). Processes of a grid send to each other by pairs (source,
+target); without pairs, to whoever receives on the channel.
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Hashable, Sequence
 from typing import Any, NoReturn
 
-from hilo.errors import Unsupported, require
+import numpy as np
+
+from hilo.errors import Error, Unsupported, require
 from hilo.ir.dtypes import f32
+from hilo.ir.host import QUEUES, HostQueues, Key, name
+from hilo.ir.interpret import check_argument
 from hilo.ir.op import Op
+from hilo.ir.process import Process, current
 from hilo.ir.registry import op
 from hilo.ir.types import TOKEN, Results, TensorType, Type, result_types
-from hilo.ops.collectives import Groups, check_pairs
-from hilo.ops.control import one_or_results
+from hilo.ops.checks import tensors
+from hilo.ops.collectives import check_pairs
+from hilo.ops.control import one_or_results, one_or_tuple
+from hilo.ops.groups import Channel, Groups, channel_id, pairs_of
 from hilo.ops.sharding import unsharded
 
 TO_HOST, FROM_HOST, DEVICE = 2, 3, 1  # types of channels, by their numbers
 
 
 def _no_queue(*_: Any, **__: Any) -> NoReturn:
-    raise Unsupported("there is no queue to exchange data with the host or other processes")
+    raise Unsupported("there is no queue to exchange data with the host: give the run a HostQueues")
+
+
+def _queues() -> HostQueues:
+    return QUEUES.get() or _no_queue()
+
+
+def _from_host(op_name: str, key: Key, types: Sequence[Type]) -> Any:
+    """The next entry of a queue as an op's results, a token last. Waits for it as long as the queues say."""
+    queues, me = _queues(), current()
+    if me is not None:
+        until = time.monotonic() + queues.timeout
+        me.wait(lambda: queues.has(key), lambda: f"in stablehlo.{op_name}, as {name(key)} is empty", until)
+    elif not queues.wait(key, time.monotonic() + queues.timeout):
+        raise Error(f"{name(key)} is empty")
+    return _received(queues.pop(key), types, name(key))
+
+
+def _received(arrays: Sequence[np.ndarray], types: Sequence[Type], where: str) -> Any:
+    """Arrays as an op's results, if they have its types; a token last."""
+    want = types[:-1]
+    if len(arrays) != len(want):
+        raise Error(f"{where} has {len(arrays)} arrays, but {len(want)} are wanted")
+    pairs = enumerate(zip(arrays, want, strict=True))
+    return one_or_tuple([*(check_argument(f"array {i} of {where}", a, t) for i, (a, t) in pairs), None])
+
+
+def _mail(me: Process, channel: Channel, pairs: Groups | None, receives: bool) -> Hashable | None:
+    """Where a message to, or from, `me` lies; None if `me` has no part in it."""
+    if not pairs:
+        return channel_id(channel), None, None
+    mine = [p for p in pairs_of(me, channel, pairs, "C4") if p[receives] == me.id]
+    return (channel_id(channel), *mine[0]) if mine else None
+
+
+def _process() -> Process:
+    me = current()
+    if me is None:
+        raise Unsupported("a process that runs alone has none to exchange data with: use hilo.interpret_parallel")
+    return me
 
 
 class _Queue:
-    """What the ops share: they stay where they are, and cannot run."""
+    """What the ops share: they stay where they are."""
 
     effect = True
-    evaluate = staticmethod(_no_queue)
     sharding = staticmethod(unsharded)
 
     @staticmethod
@@ -46,7 +94,7 @@ def _tokens(types: tuple[Type, ...], what: str, rule: str) -> None:
 
 @op("infeed", typed=True)
 class infeed(_Queue):
-    """Tensors from the host, and a token. Operand: a token. Spec: infeed."""
+    """Tensors from the host, and a token. Operand: a token. `infeed_config` names the queue. Spec: infeed."""
 
     attrs = {"infeed_config": "", "layout": None}
 
@@ -61,12 +109,19 @@ class infeed(_Queue):
         require(ok, "", "layout {l} must have a list of integers for each of {n} tensors", l=layout, n=len(outs) - 1)
         return type
 
+    @staticmethod
+    def evaluate(token: None, *, infeed_config: str, type: Type, **_: Any) -> Any:  # noqa: A002
+        return _from_host("infeed", ("infeed", infeed_config), result_types(type))
+
     examples = [((TOKEN,), {"type": Results([TensorType(f32, (2,)), TOKEN])})]
 
 
 @op("outfeed")
 class outfeed(_Queue):
-    """Tensors to the host. Operands: tensors, a token; result: a token. Spec: outfeed."""
+    """Tensors to the host. Operands: tensors, a token; result: a token. `outfeed_config` names the queue.
+
+    Spec: outfeed.
+    """
 
     attrs = {"outfeed_config": ""}
 
@@ -75,12 +130,16 @@ class outfeed(_Queue):
         _tokens(types, "operands", "I1")
         return TOKEN
 
+    @staticmethod
+    def evaluate(*values: Any, outfeed_config: str) -> None:
+        _queues().push(("outfeed", outfeed_config), [np.array(x) for x in values[:-1]])
+
     examples = [((TensorType(f32, (2,)), TOKEN), {})]
 
 
 @op("send")
 class send(_Queue):
-    """Tensors to the host or to other processes. Operands: tensors, a token; result: a token. Spec: send."""
+    """Tensors to the host or to another process. Operands: tensors, a token; result: a token. Spec: send."""
 
     attrs = {"is_host_transfer": False, "source_target_pairs": None}
 
@@ -94,12 +153,27 @@ class send(_Queue):
         require(ok, "C5", "a channel of type {t}, but it must be {w}", t=channel_handle[1], w=want)
         return TOKEN
 
+    @staticmethod
+    def evaluate(*values: Any, channel_handle: tuple[int, int], is_host_transfer: bool,
+                 source_target_pairs: Groups | None) -> None:  # fmt: skip
+        if is_host_transfer:
+            queues = _queues()
+            queues.push(queues.outgoing(channel_handle[0]), [np.array(x) for x in values[:-1]])
+            return
+        me = _process()
+        key = _mail(me, channel_handle, source_target_pairs, receives=False)
+        if key is not None:
+            me.grid.mail.setdefault(key, []).append(values[:-1])
+
     examples = [((TensorType(f32, (2,)), TOKEN), {"channel_handle": (1, DEVICE), "source_target_pairs": ((0, 0),)})]
 
 
 @op("recv", typed=True)
 class recv(_Queue):
-    """Tensors from the host or from other processes, and a token. Operand: a token. Spec: recv."""
+    """Tensors from the host or from another process, and a token. Operand: a token.
+
+    A process that is no target of `source_target_pairs` gets zeros. Spec: recv.
+    """
 
     attrs = {"is_host_transfer": False, "source_target_pairs": None}
 
@@ -113,6 +187,20 @@ class recv(_Queue):
         require(ok, "C5", "a channel of type {t}, but it must be {w}", t=channel_handle[1], w=want)
         _tokens(result_types(type), "results", "C6")
         return one_or_results(result_types(type))
+
+    @staticmethod
+    def evaluate(token: None, *, channel_handle: tuple[int, int], is_host_transfer: bool,
+                 source_target_pairs: Groups | None, type: Type) -> Any:  # noqa: A002  # fmt: skip
+        types = result_types(type)
+        if is_host_transfer:
+            return _from_host("recv", _queues().incoming(channel_handle[0]), types)
+        me = _process()
+        key = _mail(me, channel_handle, source_target_pairs, receives=True)
+        if key is None:  # nobody sends to it, as in collective_permute
+            return one_or_tuple([*(np.zeros(t.shape, t.dtype.np) for t in tensors(types[:-1])), None])
+        mail = me.grid.mail
+        me.wait(lambda: bool(mail.get(key)), lambda: f"in stablehlo.recv on channel {channel_handle[0]}")
+        return _received(mail[key].pop(0), types, f"channel {channel_handle[0]}")
 
     examples = [((TOKEN,), {"channel_handle": (0, FROM_HOST), "is_host_transfer": True,
                             "type": Results([TensorType(f32, (2,)), TOKEN])})]  # fmt: skip

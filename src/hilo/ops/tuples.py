@@ -8,6 +8,7 @@ import numpy as np
 
 from hilo.errors import require
 from hilo.ir.dtypes import f32, i32, u32
+from hilo.ir.process import current
 from hilo.ir.registry import op
 from hilo.ir.types import TOKEN, TensorType, TupleType, Type
 from hilo.loop.builder import I32, Builder
@@ -104,7 +105,7 @@ class create_token:
 
 @op("partition_id")
 class partition_id:
-    """The number of the partition that runs the program; one device: 0. Spec: partition_id."""
+    """The number of the partition that runs the program; one process alone is partition 0. Spec: partition_id."""
 
     @staticmethod
     def infer() -> Type:
@@ -112,7 +113,8 @@ class partition_id:
 
     @staticmethod
     def evaluate() -> np.ndarray:
-        return np.zeros((), np.uint32)
+        me = current()
+        return np.asarray(0 if me is None else me.partition, np.uint32)
 
     @staticmethod
     def element(b: Builder, out: TensorType, index: Indices) -> Elem:
@@ -124,7 +126,7 @@ class partition_id:
 
 @op("replica_id")
 class replica_id:
-    """The number of the replica that runs the program; one device: 0. Spec: replica_id."""
+    """The number of the replica that runs the program; one process alone is replica 0. Spec: replica_id."""
 
     @staticmethod
     def infer() -> Type:
@@ -132,7 +134,8 @@ class replica_id:
 
     @staticmethod
     def evaluate() -> np.ndarray:
-        return np.zeros((), np.uint32)
+        me = current()
+        return np.asarray(0 if me is None else me.replica, np.uint32)
 
     @staticmethod
     def element(b: Builder, out: TensorType, index: Indices) -> Elem:

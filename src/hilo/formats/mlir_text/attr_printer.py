@@ -59,6 +59,10 @@ def _bools(v: tuple[bool, ...]) -> str:
     return f"array<i1: {', '.join(str(bool(x)).lower() for x in v)}>" if v else "array<i1>"
 
 
+def _symbols(v: tuple[str, ...]) -> str:
+    return f"[{', '.join(map(symbol, v))}]"
+
+
 def _nested(v: Any) -> str:
     return f"[{', '.join(map(_nested, v))}]" if isinstance(v, tuple) else str(v)
 
@@ -114,7 +118,8 @@ _HOW: Final[dict[str, Callable[[Any], str]]] = {
     "bools": _bools,
     "dense": _dense,
     "symbol": symbol,
-    "symbols": lambda v: f"[{', '.join(map(symbol, v))}]",
+    "symbols": _symbols,
+    "symbol_rows": lambda v: f"[{', '.join(map(_symbols, v))}]",
     "layouts": lambda v: f"[{', '.join(map(_index_list, v))}]",
     "tilings": lambda v: f"[{', '.join('[' + ', '.join(map(_index_list, t)) + ']' for t in v)}]",
     "list": lambda v: f"[{', '.join(map(_alias, v))}]" if isinstance(v, tuple) else by_type(v),

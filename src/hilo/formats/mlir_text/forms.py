@@ -327,3 +327,8 @@ CHLO_FORMS: Final[dict[str, Form]] = {
     "broadcast_select": Form(3, FUNCTION),
     "dynamic_reshape": Form(2, FUNCTION),
 }
+
+INTERPRETER_FORMS: Final[dict[str, Form]] = {
+    "print": Form(1, SAME),
+    "probe": Form(1, SAME, (Field("probe_id", "probe_id", STRING),)),
+}

@@ -1,4 +1,4 @@
-"""References between functions: callees exist, types match, nothing calls itself. Imports ir and errors."""
+"""References between functions: callees exist, types match, nothing calls itself. Imports ops, ir and errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from hilo.formats.mlir_text.types import print_function_type
 from hilo.ir.module import Function, Module
 from hilo.ir.op import Op, Opaque
 from hilo.ir.types import compatible, result_types
+from hilo.ops.interpreter import check_programs
 
 _MESH = re.compile(r'\bmesh\s*=\s*@([\w$.-]+|"[^"]*")')
-_NAMED = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+_NAMED = {"func.call": "callee", "stablehlo.composite": "decomposition", "interpreter.run_parallel": "programs"}
 
 
 def check_calls(module: Module) -> None:
@@ -20,6 +21,9 @@ def check_calls(module: Module) -> None:
     calls: dict[str, list[tuple[str, Op]]] = {name: [] for name in module.functions}
     for name, f in module.functions.items():
         for op, attr in _references(module, f):
+            if attr == "programs":
+                calls[name] += [(program, op) for program in check_programs(module, op)]
+                continue
             callee = op.attrs[attr]
             if callee not in module.functions:
                 rule = "C2" if attr == "decomposition" else ""

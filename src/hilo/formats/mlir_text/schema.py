@@ -77,7 +77,8 @@ HOW: Final[dict[str, str]] = {
     **_names("f32", "epsilon"),
     **_names("bool", "has_side_effect indices_are_sorted is_associative is_host_transfer is_reverse is_stable "
                      "left_side lower unique_indices unit_diagonal"),
-    **_names("string", "backend_config call_target_name einsum_config infeed_config name outfeed_config"),
+    **_names("string", "backend_config call_target_name einsum_config infeed_config name outfeed_config "
+                       "probe_id"),
     **_names("i64s", "base_dilations broadcast_dimensions broadcast_sizes dimensions "
                      "edge_padding_high edge_padding_low fft_length interior_padding "
                      "known_expanding_dimensions known_nonexpanding_dimensions lhs_dilation "
@@ -87,7 +88,8 @@ HOW: Final[dict[str, str]] = {
     **_names("dense", "padding replica_groups source_target_pairs"),
     **_names("unit", "use_global_device_ids has_dynamic_root"),
     **_names("symbol", "callee decomposition"),
-    **_names("symbols", "called_computations"),
+    **_names("symbols", "called_computations infeed"),
+    **_names("symbol_rows", "programs"),
     **_names("layouts", "operand_layouts result_layouts"),
     **_names("tilings", "result_tilings"),
     **_names("list", "composite_attributes layout output_operand_aliases"),
@@ -114,7 +116,7 @@ INHERENT: Final = frozenset(HOW) | HOLDERS
 OPTIONAL: Final = frozenset(_names(
     "",
     "api_version backend_config base_dilations called_computations channel_handle compare_type "
-    "composite_attributes has_dynamic_root has_side_effect indices_are_sorted infeed_config "
+    "composite_attributes has_dynamic_root has_side_effect indices_are_sorted infeed infeed_config "
     "is_host_transfer known_expanding_dimensions known_nonexpanding_dimensions operand_layouts "
     "outfeed_config output_operand_aliases padding precision_config result_accuracy result_layouts "
     "result_tilings source_target_pairs unique_indices use_global_device_ids version window_dilations "
