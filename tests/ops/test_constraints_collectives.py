@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from constraints import Base, check_case, combine, each_case, region
+from constraints import DROP, Base, check_case, combine, each_case, region
 
 _GLOBAL = {"use_global_device_ids": "unit"}
 _CHANNEL = "#stablehlo.channel_handle<handle = {}, type = {}>"
@@ -34,6 +34,31 @@ _PAIRS: list[tuple[str, dict[Any, Any]]] = [
     ("C3", {"source_target_pairs": [[0, 1], [2, 1]]}), ("C4", {"source_target_pairs": [[0, -1]]}),
 ]  # fmt: skip
 TOKEN = "!stablehlo.token"
+
+
+def _future(*types: str) -> str:
+    return f"!stablehlo.future<{', '.join(f'tensor<{t}>' for t in types)}>"
+
+
+def _starts(op: str, takes: str = "a: 4xf32", gives: str = "r: 4xf32", types: str = "4xf32 -> 4xf32",
+            **attrs: str) -> str:  # fmt: skip
+    """A body of one op in the generic form, on the values that it takes."""
+    operands = ", ".join(f"%{p.split(':')[0].strip()}" for p in takes.split(","))
+    sides = [", ".join(f"tensor<{t.strip()}>" for t in side.split(",")) for side in types.split("->")]
+    given = ", ".join(f"{k} = {v}" for k, v in attrs.items())
+    return region(takes, gives, f'%r = "stablehlo.{op}"({operands}) {{{given}}} : ({sides[0]}) -> {sides[1]}')
+
+
+_PERMUTE = {"source_target_pairs": "dense<[[0, 1]]> : tensor<1x2xi64>"}
+_BODY = _starts("collective_permute", **_PERMUTE)
+_TWO = region("a: 4xf32", "s: 4xf32", "".join(
+    f'%{r} = "stablehlo.collective_permute"(%{a}) {{source_target_pairs = dense<0> : tensor<1x2xi64>}} '
+    f": (tensor<4xf32>) -> tensor<4xf32>\n" for a, r in ("ar", "rs")
+))  # fmt: skip
+_PAIR = region("a: 4xf32", "r#0: 4xf32, r#1: 4xf32", (
+    '%r:2 = "stablehlo.all_gather"(%a, %a) {all_gather_dim = 0 : i64, replica_groups = dense<0> : tensor<1x1xi64>} '
+    ": (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)"
+))  # fmt: skip
 BASES: list[Base] = [
     Base("stablehlo.all_reduce", ["4xf32"], {"replica_groups": [[0, 1]]}, "4xf32", {"computation": combine()}, [
         *_groups("C1", "C3", "I2"), *_channel("C4"), *_computation("C5"), ("C6", {"result": "5xf32"}),
@@ -70,6 +95,31 @@ BASES: list[Base] = [
     Base("stablehlo.collective_broadcast", ["4xf32", "1xi32"], {
         "replica_groups": [[0, 1]], "has_dynamic_root": "unit",
     }, "4xf32", cases=[("C4", {1: "2xi32"}), ("C4", {1: "1xi64"}), ("C4", {1: "i32"})]),
+    Base("stablehlo.collective_reduce", ["4xf32"], {"replica_groups": [[0, 1]]}, "4xf32", {"computation": combine()}, [
+        *[c for c in _groups("C1", "C2", "I2") if c[1]["replica_groups"] != [[0, 2]]], *_channel("I3"),
+        ("", {"replica_groups": [[0, 2]]}), ("", {"replica_groups": [[0, -1]]}),
+        ("C2", {**_GLOBAL, "channel_handle": _CHANNEL.format(1, 0), "replica_groups": "dense<> : tensor<0x2xi64>"}),
+        ("C3", {"result": "5xf32"}), ("C3", {"result": "4xf64"}),
+        ("C3", {"results": ["4xf32", "4xf32"]}), ("C3", {"has_dynamic_root": "unit"}), ("I1", {0: DROP}),
+        *_computation("C4"),
+    ]),
+    Base("stablehlo.collective_reduce", ["4xf32", "2xf32", "2xi32"], {
+        "replica_groups": [[0, 1]], "has_dynamic_root": "unit",
+    }, ["4xf32", "2xf32"], {"computation": combine()}, [
+        ("C3", {2: "3xi32"}), ("C3", {2: "2xi64"}), ("C3", {2: "i32"}), ("C3", {0: DROP, 1: DROP}),
+    ]),
+    Base("stablehlo.async_start", ["4xf32"], {}, _future("4xf32"), {"body": _BODY}, [
+        ("C1", {"body": _TWO}), ("C1", {"body": region("a: 4xf32", "a: 4xf32")}),
+        ("C2", {"body": _starts("negate")}),
+        ("C3", {0: "5xf32"}), ("C3", {0: "4xf64"}), ("C3", {1: "4xf32"}), ("C3", {0: DROP}), ("I1", {0: TOKEN}),
+        ("C4", {"body": _PAIR}), ("C4", {"body": _BODY.replace("(%r)", "(%a)")}),
+        ("C4", {"result": _future("5xf32")}), ("C4", {"result": _future("4xf64")}), ("C4", {"result": "4xf32"}),
+        ("C4", {"result": _future("4xf32", "4xf32")}), ("C4", {"results": [_future("4xf32")] * 2}),
+    ]),
+    Base("stablehlo.async_done", [_future("4xf32")], {}, "4xf32", cases=[
+        ("I1", {0: "4xf32"}), ("I1", {0: TOKEN}), ("C1", {0: _future("4xf32", "4xf32")}), ("C1", {"result": "5xf32"}),
+        ("C1", {"result": "4xf64"}), ("C1", {"results": ["4xf32", "4xf32"]}),
+    ]),
     Base("stablehlo.cross-replica-sum", ["4xf32"], {"replica_groups": [[0, 1]]}, "4xf32", cases=[
         ("C1", {"replica_groups": [[1, 1]]}), ("C3", {"replica_groups": [[0, -2]]}), ("C6", {"result": "5xf32"}),
         ("C7", {"result": "4xf64"}),

@@ -14,7 +14,7 @@ from hilo.errors import require
 from hilo.ir.dtypes import f32
 from hilo.ir.interpret import run
 from hilo.ir.module import Function, region
-from hilo.ir.op import PARAMETER
+from hilo.ir.op import GET, PARAMETER
 from hilo.ir.registry import op
 from hilo.ir.types import FutureType, TensorType, Type, result_types
 from hilo.ops.checks import takes, tensors
@@ -41,7 +41,7 @@ class async_start:
 
     @staticmethod
     def infer(*types: Type, body: Function) -> Type:
-        started = [o for o in body.ops if o.kind is not PARAMETER]
+        started = [o for o in body.ops if o.kind not in (PARAMETER, GET)]
         require(len(started) == 1, "C1", "body has {n} operations beside its return, but must have one", n=len(started))
         name = started[0].kind.full_name
         require(name in MAY_START, "C2", "body starts {o}, but only collectives and slices can be started", o=name)

@@ -107,6 +107,11 @@ def _all_reduce(b: Body, i: Instruction) -> Op:
     return b.op(i, "stablehlo.all_reduce", b.leaves(i), computation=region, **_groups(i, global_ids=True))
 
 
+def _collective_reduce(b: Body, i: Instruction) -> Op:
+    region = b.region(i, i["to_apply"])
+    return b.op(i, "stablehlo.collective_reduce", b.leaves(i), computation=region, **_groups(i, global_ids=True))
+
+
 def _reduce_scatter(b: Body, i: Instruction) -> Op:
     region = b.region(i, i["to_apply"])
     return b.op(i, "stablehlo.reduce_scatter", b.leaves(i, 1), scatter_dimension=one_dimension(i), computation=region,
@@ -178,4 +183,5 @@ TABLE: Final[dict[str, Callable[[Any, Instruction], Any]]] = {
     "all-to-all": _all_to_all,
     "collective-permute": _permute,
     "collective-broadcast": _collective_broadcast,
+    "collective-reduce": _collective_reduce,
 }

@@ -13,7 +13,7 @@ from hilo.formats.mlir_text.attr_printer import by_type
 from hilo.ir.dtypes import u32
 from hilo.ir.module import Function
 from hilo.ir.op import Attrs, Op, Opaque
-from hilo.ir.types import TOKEN, TensorType, Type, result_types
+from hilo.ir.types import TOKEN, FutureType, TensorType, Type, result_types
 from hilo.ops.calls import TYPED_FFI
 
 if TYPE_CHECKING:
@@ -291,11 +291,17 @@ def _groups(op: Op) -> dict[str, Any]:
     }
 
 
-def _all_reduce(e: BodyEmitter, op: Op) -> Instruction:
+def _all_reduce(e: BodyEmitter, op: Op, opcode: str = "all-reduce") -> Instruction:
     region = op.attrs["computation"]
     count = len(result_types(op.type))
-    return e.add("all-reduce", op.type, e.operands(op)[:count],
+    return e.add(opcode, op.type, e.operands(op)[:count],
                  to_apply=e.module.region(region, op.operands[count:], op), **_groups(op))  # fmt: skip
+
+
+def _collective_reduce(e: BodyEmitter, op: Op) -> Instruction:
+    if op.attrs["has_dynamic_root"]:
+        raise _error(op, "a root that is computed has no HLO text here")
+    return _all_reduce(e, op, "collective-reduce")
 
 
 def _reduce_scatter(e: BodyEmitter, op: Op) -> Instruction:
@@ -322,9 +328,27 @@ def _permute(e: BodyEmitter, op: Op) -> Instruction:
 
 
 def _collective_broadcast(e: BodyEmitter, op: Op) -> Instruction:
+    if op.attrs["has_dynamic_root"]:
+        raise _error(op, "a root that is computed has no HLO text here")
     attrs = _groups(op)
     del attrs["use_global_device_ids"]
     return e.add("collective-broadcast", op.type, e.operands(op), **attrs)
+
+
+# -- asynchronous forms -------------------------------------------------------------------------
+
+
+def _async_start(e: BodyEmitter, op: Op) -> Instruction:
+    """The start of a computation; its result is a tuple of the operands, what is waited for, and a context."""
+    operands = e.operands(op)
+    computation = e.module.region(op.attrs["body"], (), op)
+    assert isinstance(op.type, FutureType)
+    shape = tuple_of([tuple_of([o.declared for o in operands]), shape_of(op.type[0]), shape_of(TensorType(u32))])
+    return e.add("async-start", shape, operands, calls=computation)
+
+
+def _async_done(e: BodyEmitter, op: Op) -> Instruction:
+    return e.add("async-done", op.type, e.operands(op))
 
 
 EMIT: Final[dict[str, Callable[[Any, Op], Instruction]]] = {
@@ -355,4 +379,7 @@ EMIT: Final[dict[str, Callable[[Any, Op], Instruction]]] = {
     "stablehlo.all_to_all": _all_to_all,
     "stablehlo.collective_permute": _permute,
     "stablehlo.collective_broadcast": _collective_broadcast,
+    "stablehlo.collective_reduce": _collective_reduce,
+    "stablehlo.async_start": _async_start,
+    "stablehlo.async_done": _async_done,
 }

@@ -90,6 +90,7 @@ custom-call: custom_call_target api_version custom_call_has_side_effect schedule
 operand_layout_constraints output_to_operand_aliasing literal window dim_labels feature_group_count batch_group_count \
 operand_precision padding_type
 all-reduce: to_apply {_GROUPS}
+collective-reduce: to_apply {_GROUPS}
 reduce-scatter: to_apply dimensions {_GROUPS}
 all-gather: dimensions {_GROUPS}
 all-to-all: dimensions replica_groups channel_id constrain_layout
