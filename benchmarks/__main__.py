@@ -14,13 +14,16 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import click
 import numpy as np
 
+from benchmarks.limits import measure as measure_limits
 from benchmarks.modules import Case, cases
-from benchmarks.peers import PEERS
+from benchmarks.peers import PEERS, Unsuitable
+from benchmarks.report import format_row, summary, table
 
 PAUSE = 0.003
 
@@ -31,7 +34,7 @@ def main() -> None:
 
 
 @main.command("run")
-@click.option("--peers", default="xla", show_default=True, help="Comma-separated: xla, iree; empty for none.")
+@click.option("--peers", default="xla", show_default=True, help=f"Comma-separated: {', '.join(PEERS)}; empty for none.")
 @click.option("--names", default="", help="Comma-separated names of modules, or how they begin.  [default: all]")
 @click.option("--threads", default=2, show_default=True)
 @click.option("--rounds", default=15, show_default=True)
@@ -42,10 +45,15 @@ def run(
     peers: str, names: str, threads: int, rounds: int, check: bool, compile_time: bool, json_path: str | None
 ) -> None:
     """Time calls of every module."""
-    chosen = ["hilo", *filter(None, peers.split(","))]
+    chosen = list(dict.fromkeys(["hilo", *filter(None, peers.split(","))]))
+    if unknown := set(chosen) - set(PEERS):
+        raise click.BadParameter(f"no peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
+    limits = measure_limits(threads)
+    print(f"limits: {limits.fma:.0f} GFLOP/s, copy {limits.copy:.1f} GB/s, read {limits.read:.1f} GB/s", flush=True)
     rows = []
     for case in cases(filter(None, names.split(","))):
         row = measure(case, chosen, threads, rounds, check)
+        row["limit"] = limits.best_ms(case.flops, *case.moved())
         if compile_time:
             for p in chosen:
                 row.update(compile_figures(case.name, p, threads))
@@ -53,9 +61,42 @@ def run(
         print(format_row(row, chosen), flush=True)
     print()
     print(table(rows, chosen))
+    print()
+    print(summary(rows, chosen))
     if json_path:
+        figures = {"threads": threads, "rounds": rounds, "limits": asdict(limits), "peers": chosen, "rows": rows}
         with open(json_path, "w") as f:
-            json.dump(rows, f, indent=1)
+            json.dump(figures, f, indent=1)
+
+
+SMALL = "add_1x1,mnist,matmul_64,matmul_128,matmul_256,while_,sort_4k,softmax_1003,layernorm_grad,column,argmax,take"
+
+
+@main.command("gate")
+@click.option("--names", default=SMALL, show_default=True, help="Small rows, so that it takes a minute.")
+@click.option("--threads", default=2, show_default=True)
+@click.option("--least", default=0.97, show_default=True, help="The least ratio of XLA's time to hilo's that passes.")
+def gate(names: str, threads: int, least: float) -> None:
+    """Time small rows beside XLA; the exit status says whether one is slower. Stands beside the tests, not in them."""
+    rows = []
+    for case in cases(names.split(",")):
+        rows.append(measure(case, ["hilo", "xla"], threads, 9, True))
+        print(format_row(rows[-1], ["hilo", "xla"]), flush=True)
+    print(summary(rows, ["hilo", "xla"]))
+    slower = [r["name"] for r in rows if r["xla"] / r["hilo"] < least]
+    if slower:
+        sys.exit(f"slower than XLA: {', '.join(slower)}")
+
+
+@main.command("plot")
+@click.argument("figures", type=click.Path(exists=True))
+@click.argument("picture", type=click.Path())
+def plot_command(figures: str, picture: str) -> None:
+    """Draw figures that `run --json` wrote: the ratio to each peer, row by row (matplotlib; svg, png or pdf)."""
+    from benchmarks.report import plot
+
+    with open(figures) as f:
+        plot(json.load(f), picture)
 
 
 def measure(case: Case, peers: Sequence[str], threads: int, rounds: int, check: bool) -> dict[str, Any]:
@@ -66,10 +107,12 @@ def measure(case: Case, peers: Sequence[str], threads: int, rounds: int, check: 
     results: dict[str, list[np.ndarray]] = {}
     for p in peers:
         try:
-            calls[p], read = PEERS[p](case.text, threads)(arrays)
+            calls[p], read = PEERS[p](case, threads)(arrays)
             calls[p]()
             results[p] = [np.array(r) for r in read()] if check else []
-        except Exception as e:  # a peer that cannot express the work leaves an empty cell
+        except Unsuitable:
+            calls.pop(p, None)
+        except Exception as e:  # a peer that cannot do the work leaves an empty cell
             row[f"{p}_error"] = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:200]
             calls.pop(p, None)
     repeat = {p: _repeats(c) for p, c in calls.items()}
@@ -172,6 +215,8 @@ def compile_once(name: str, peer: str, threads: int) -> None:
     elif peer == "iree":
         import iree.compiler.tools
         import iree.runtime  # noqa: F401
+    elif peer in ("torch", "inductor", "onnxruntime", "openvino"):
+        import benchmarks.torch_peers  # noqa: F401
     else:
         import llvmlite.binding
 
@@ -180,49 +225,10 @@ def compile_once(name: str, peer: str, threads: int) -> None:
         llvmlite.binding.get_host_cpu_name()
     children = os.times()
     start = time.process_time() + children.children_user + children.children_system
-    PEERS[peer](case.text, threads)
+    PEERS[peer](case, threads)
     children = os.times()
     cpu = time.process_time() + children.children_user + children.children_system - start
     print(json.dumps({"cpu": cpu, "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}))
-
-
-def format_row(row: dict[str, Any], peers: Sequence[str]) -> str:
-    cells = [f"{row['name']:28}"]
-    for p in peers:
-        if p not in row:
-            cells.append(f"{p}: {row.get(f'{p}_error', '-')[:70]}")
-        elif p == "hilo" or "hilo" not in row:
-            cells.append(f"{p} {row[p]:.4f} ms")
-        else:
-            difference = f", difference {row[f'{p}_difference']:.1e}" if f"{p}_difference" in row else ""
-            cells.append(f"{p} {row[p]:.4f} ms = {row[p] / row['hilo']:.2f}x{difference}")
-        if f"{p}_compile" in row:
-            cells.append(f"compile {row[f'{p}_compile']:.2f} s, {row[f'{p}_peak_mb']:.0f} MB")
-    return "  ".join(cells)
-
-
-def table(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
-    """The figures as a table for docs/benchmarks.md."""
-    others = [p for p in peers if p != "hilo"]
-    head = ["module", "hilo ms", *(x for p in others for x in (f"{p} ms", f"{p} / hilo"))]
-    with_compile = any("hilo_compile" in r for r in rows)
-    if with_compile:
-        head += [f"compile {p} s" for p in peers] + [f"peak {p} MB" for p in peers]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for r in rows:
-        cells = [r["name"], _number(r.get("hilo"))]
-        for p in others:
-            ratio = f"{r[p] / r['hilo']:.2f}" if p in r and "hilo" in r else ""
-            cells += [_number(r.get(p)), ratio]
-        if with_compile:
-            cells += [_number(r.get(f"{p}_compile")) for p in peers]
-            cells += [f"{r[f'{p}_peak_mb']:.0f}" if f"{p}_peak_mb" in r else "" for p in peers]
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def _number(x: float | None) -> str:
-    return "" if x is None else f"{x:.4f}" if x < 1 else f"{x:.3g}"
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def measure(case: Case, threads: int, with_xla: bool = True) -> Accuracy:
     got = hilo.compile(module, threads=threads)(*arrays)
     theirs = None
     if with_xla:
-        call, read = PEERS["xla"](case.text, threads)(arrays)
+        call, read = PEERS["xla"](case, threads)(arrays)
         call()
         theirs = read()
     exact, ours, xla = True, 0.0, 0.0

@@ -13,6 +13,13 @@ import numpy as np
 
 OWN = Path(__file__).parent / "modules"
 
+#: How many of a module's arguments change from call to call; the rest are weights, which may be bound.
+DATA = {
+    "resnet50_b1": 1, "mobilenet_v2_b1": 1, "bert_base_b1_s128": 1, "gpt2_decode_kv256": 26,
+    "transformer_block_77x384": 1, "conv3x3_c64_56": 1, "conv3x3_c128_28": 1, "conv3x3_c512_7": 1,
+    "dwconv3x3_c144_56": 1,
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Case:
@@ -23,6 +30,21 @@ class Case:
     args: tuple[dict[str, Any], ...]
     flops: float
     bytes: float
+
+    @property
+    def data(self) -> int:
+        """How many arguments change from call to call: the first ones; the others are weights."""
+        return DATA.get(self.name, len(self.args))
+
+    def moved(self) -> tuple[float, float]:
+        """Bytes read and bytes written, at the least: what the manifest says, or all arguments; and the results."""
+        import hilo
+        from hilo.ir.types import TensorType
+
+        main = hilo.parse(self.text).functions["main"]
+        read, written = (sum(t.nbytes for t in types if isinstance(t, TensorType))
+                         for types in (main.param_types, main.result_types))  # fmt: skip
+        return (self.bytes - written if self.bytes else read), written
 
     def inputs(self, seed: int = 0) -> list[np.ndarray]:
         """The same arrays for every peer."""

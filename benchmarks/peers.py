@@ -1,5 +1,8 @@
-"""hilo and its peers, each as `build(text, threads) -> prepare`, `prepare(arrays) -> (call, read)`: `call()` runs
-once and waits, `read()` gives the last results as numpy arrays. A peer is imported only when it is asked for."""
+"""hilo and its peers, each as `build(case, threads) -> prepare`, `prepare(arrays) -> (call, read)`: `call()` runs
+once and waits, `read()` gives the last results as numpy arrays. A peer is imported only when it is asked for.
+
+hilo, xla, iree, torch and inductor take weights as arguments; hilo-bound, onnxruntime and openvino hold them as
+constants, and exist for modules that have weights (`Case.data`); the latter two also for those that have none."""
 
 # pyright: reportMissingImports=false
 from __future__ import annotations
@@ -9,27 +12,51 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.modules import Case
+
 Run = tuple[Callable[[], Any], Callable[[], list[np.ndarray]]]
 Prepare = Callable[[list[np.ndarray]], Run]
 
 
-def hilo(text: str, threads: int) -> Prepare:
+class Unsuitable(Exception):
+    """The peer cannot express the module, or would only repeat another column."""
+
+
+def hilo(case: Case, threads: int) -> Prepare:
     import hilo as compiler
 
-    f = compiler.compile(text, threads=threads)
+    f = compiler.compile(case.text, threads=threads)
 
     def prepare(arrays: list[np.ndarray]) -> Run:
-        box: list[Any] = [None]
-
-        def call() -> None:
-            box[0] = f(*arrays)
-
-        return call, lambda: box[0]
+        return _caller(f, arrays)
 
     return prepare
 
 
-def xla(text: str, threads: int) -> Prepare:
+def hilo_bound(case: Case, threads: int) -> Prepare:
+    """hilo with the weights bound when it compiles, as inference libraries have them."""
+    import hilo as compiler
+
+    if case.data == len(case.args):
+        raise Unsuitable("no weights")
+
+    def prepare(arrays: list[np.ndarray]) -> Run:
+        weights = dict(enumerate(arrays[case.data :], case.data))
+        return _caller(compiler.compile(case.text, threads=threads, constants=weights), arrays[: case.data])
+
+    return prepare
+
+
+def _caller(f: Callable[..., Any], arrays: list[np.ndarray]) -> Run:
+    box: list[Any] = [None]
+
+    def call() -> None:
+        box[0] = f(*arrays)
+
+    return call, lambda: box[0]
+
+
+def xla(case: Case, threads: int) -> Prepare:
     """XLA CPU through jaxlib. Its threads come from the process's affinity."""
     import jax
     from jax._src import compiler
@@ -39,7 +66,7 @@ def xla(text: str, threads: int) -> Prepare:
 
     device = jax.devices("cpu")[0]
     with mlir.make_ir_context():
-        code = mlir.module_to_bytecode(ir.Module.parse(text))
+        code = mlir.module_to_bytecode(ir.Module.parse(case.text))
     options = compiler.get_compile_options(num_replicas=1, num_partitions=1)
     executable = device.client.compile_and_load(code, xla_client.DeviceList((device,)), options)
 
@@ -57,13 +84,13 @@ def xla(text: str, threads: int) -> Prepare:
     return prepare
 
 
-def iree(text: str, threads: int) -> Prepare:
+def iree(case: Case, threads: int) -> Prepare:
     """IREE's llvm-cpu backend with the local-task driver."""
     import iree.runtime as rt
     from iree.compiler import tools
 
     flags = ["--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3", "--iree-input-demote-f64-to-f32=false"]
-    blob = tools.compile_str(text, target_backends=["llvm-cpu"], input_type="stablehlo", extra_args=flags)
+    blob = tools.compile_str(case.text, target_backends=["llvm-cpu"], input_type="stablehlo", extra_args=flags)
     config = rt.Config("local-task" if threads > 1 else "local-sync")
     vm = rt.VmModule.copy_buffer(config.vm_instance, blob)
     context = rt.SystemContext(config=config)
@@ -88,4 +115,33 @@ def iree(text: str, threads: int) -> Prepare:
     return prepare
 
 
-PEERS: dict[str, Callable[[str, int], Prepare]] = {"hilo": hilo, "xla": xla, "iree": iree}
+def torch(case: Case, threads: int) -> Prepare:
+    """PyTorch, eager."""
+    from benchmarks.torch_peers import eager
+
+    return eager(case, threads)
+
+
+def inductor(case: Case, threads: int) -> Prepare:
+    """PyTorch, compiled by inductor to C++."""
+    from benchmarks.torch_peers import compiled
+
+    return compiled(case, threads)
+
+
+def onnxruntime(case: Case, threads: int) -> Prepare:
+    from benchmarks.torch_peers import onnx_runtime
+
+    return onnx_runtime(case, threads)
+
+
+def openvino(case: Case, threads: int) -> Prepare:
+    from benchmarks.torch_peers import open_vino
+
+    return open_vino(case, threads)
+
+
+PEERS: dict[str, Callable[[Case, int], Prepare]] = {
+    "hilo": hilo, "hilo-bound": hilo_bound, "xla": xla, "iree": iree, "torch": torch, "inductor": inductor,
+    "onnxruntime": onnxruntime, "openvino": openvino,
+}  # fmt: skip

@@ -1,0 +1,167 @@
+"""What the machine can do at most, measured in the same run as everything else: fused multiply-adds and memory.
+
+Two small loops as LLVM IR, called from as many Python threads as the benchmark uses (ctypes gives up the GIL). They are
+written here and not made by hilo, so that hilo is not measured by itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+CHAINS = 12  # independent accumulators: enough to hide the latency of two FMA units
+
+
+@dataclass(frozen=True)
+class Limits:
+    """GFLOP/s of f32 fused multiply-adds; GB/s of a non-temporal copy (bytes read and written) and of reading."""
+
+    fma: float
+    copy: float
+    read: float
+
+    def best_ms(self, flops: float, read: float, written: float) -> float:
+        """The least time for so much work: all of it at the limit that binds."""
+        moved = 2 * written / self.copy + max(0.0, read - written) / self.read
+        return max(flops / self.fma, moved) * 1e-6
+
+
+def measure(threads: int, megabytes: int = 256, rounds: int = 5) -> Limits:
+    """Best of several rounds; arrays of `megabytes` in all for the memory."""
+    module = _compile(_lanes())
+    fma = _function(module, "run_fma", 1)
+    copy, read = _function(module, "copy", 3), _function(module, "read", 2)
+    n = megabytes * (1 << 20) // 8 // threads // 1024 * 1024
+    source, target = (_aligned(n * threads) for _ in range(2))
+    parts = [(target[i * n :].ctypes.data, source[i * n :].ctypes.data, n) for i in range(threads)]
+    count = 8_000_000
+    flops = threads * count * CHAINS * _lanes() * 2
+    with ThreadPoolExecutor(threads) as pool:
+        return Limits(
+            flops / _best(pool, fma, [(count,)] * threads, rounds) * 1e-9,
+            2 * source.nbytes / _best(pool, copy, parts, rounds) * 1e-9,
+            source.nbytes / _best(pool, read, [p[1:] for p in parts], rounds) * 1e-9,
+        )
+
+
+def _aligned(n: int) -> np.ndarray:
+    """Ones, at an address that any vector may be stored to."""
+    memory = np.ones(n + 16, np.float32)
+    return memory[-memory.ctypes.data % 64 // 4 :][:n]
+
+
+def _best(pool: ThreadPoolExecutor, f: Callable[..., Any], calls: list[tuple[Any, ...]], rounds: int) -> float:
+    best = float("inf")
+    for _ in range(rounds):
+        start = time.perf_counter()
+        list(pool.map(lambda args: f(*args), calls))
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
+@cache
+def _lanes() -> int:
+    import llvmlite.binding as llvm
+
+    features = llvm.get_host_cpu_features()
+    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
+
+
+@cache
+def _compile(lanes: int) -> Any:
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True
+    )
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_text(lanes)), machine)
+    engine.finalize_object()
+    return engine
+
+
+def _function(engine: Any, name: str, arguments: int) -> Callable[..., Any]:
+    kind = ctypes.CFUNCTYPE(ctypes.c_float, *[ctypes.c_int64] * arguments)
+    return kind(engine.get_function_address(name))
+
+
+def _text(lanes: int) -> str:
+    v = f"<{lanes} x float>"
+    loop = """entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%i1, %loop]"""
+    again = """  %more = icmp slt i64 %i1, %n
+  br i1 %more, label %loop, label %end
+end:"""
+    chains = _each(f"  %a# = phi {v} [zeroinitializer, %entry], [%b#, %loop]", CHAINS)
+    sums = _each(f"  %a# = phi {v} [zeroinitializer, %entry], [%b#, %loop]", 8)
+    fma = _each(f"  %b# = call {v} @llvm.fma.v{lanes}f32({v} %a#, {v} %x, {v} %x)", CHAINS)
+    copy = f"""  %j# = add i64 %i, OFFSET
+  %p# = getelementptr float, ptr %from, i64 %j#
+  %q# = getelementptr float, ptr %to, i64 %j#
+  %x# = load {v}, ptr %p#, align 4
+  store {v} %x#, ptr %q#, align {lanes * 4}, !nontemporal !0"""
+    read = f"""  %j# = add i64 %i, OFFSET
+  %p# = getelementptr float, ptr %from, i64 %j#
+  %x# = load {v}, ptr %p#, align 4
+  %b# = fadd {v} %a#, %x#"""
+    return f"""
+declare {v} @llvm.fma.v{lanes}f32({v}, {v}, {v})
+declare float @llvm.vector.reduce.fadd.v{lanes}f32(float, {v})
+!0 = !{{i32 1}}
+
+define float @fma(i64 %n, {v} %x) {{
+{loop}
+{chains}
+{fma}
+  %i1 = add i64 %i, 1
+{again}
+{_sum(v, lanes, CHAINS)}
+}}
+
+define float @run_fma(i64 %n) {{
+  %f = sitofp i64 %n to float
+  %x = insertelement {v} zeroinitializer, float %f, i64 0
+  %r = call float @fma(i64 %n, {v} %x)
+  ret float %r
+}}
+
+define float @copy(ptr %to, ptr %from, i64 %n) {{
+{loop}
+{_each(copy, 4, lanes)}
+  %i1 = add i64 %i, {4 * lanes}
+{again}
+  ret float 0.0
+}}
+
+define float @read(ptr %from, i64 %n) {{
+{loop}
+{sums}
+{_each(read, 8, lanes)}
+  %i1 = add i64 %i, {8 * lanes}
+{again}
+{_sum(v, lanes, 8)}
+}}
+"""
+
+
+def _each(lines: str, count: int, lanes: int = 0) -> str:
+    """The lines `count` times over, # standing for the number and OFFSET for that many vectors."""
+    return "\n".join(lines.replace("OFFSET", str(k * lanes)).replace("#", str(k)) for k in range(count))
+
+
+def _sum(v: str, lanes: int, count: int) -> str:
+    lines = [f"  %s1 = fadd {v} %b0, %b1"]
+    lines += [f"  %s{k} = fadd {v} %s{k - 1}, %b{k}" for k in range(2, count)]
+    total = f"call float @llvm.vector.reduce.fadd.v{lanes}f32(float 0.0, {v} %s{count - 1})"
+    return "\n".join([*lines, f"  %r = {total}", "  ret float %r"])
