@@ -314,3 +314,73 @@ def test_sizes_beyond_all_memory_are_an_error(n: int) -> None:
     assert f(np.int64(3), np.ones(4, np.float32))[0] == 258
     with pytest.raises((Error, MemoryError)):
         f(np.int64(n), np.ones(4, np.float32))
+
+
+# ruff: noqa: E501
+OTHER_AXES = {
+    "sort along": ("""%0:2 = "stablehlo.sort"(%x, %x) <{dimension = 1 : i64, is_stable = true}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>, %c: tensor<f32>, %d: tensor<f32>):
+          %p = stablehlo.compare GT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %p : tensor<i1> }) : (tensor<2x?xf32>, tensor<2x?xf32>) -> (tensor<2x?xf32>, tensor<2x?xf32>)
+        return %0#0 : tensor<2x?xf32>""", "tensor<2x?xf32>"),
+    "sort across": ("""%0 = "stablehlo.sort"(%x) <{dimension = 0 : i64, is_stable = true}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %p = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+          stablehlo.return %p : tensor<i1> }) : (tensor<2x?xf32>) -> tensor<2x?xf32>
+        return %0 : tensor<2x?xf32>""", "tensor<2x?xf32>"),
+    "pooling": ("""%i = stablehlo.constant dense<3.0> : tensor<f32>
+        %0 = "stablehlo.reduce_window"(%x, %i) ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %p = stablehlo.add %a, %b : tensor<f32>
+          stablehlo.return %p : tensor<f32> }) {window_dimensions = array<i64: 1, 3>, window_strides = array<i64: 1, 2>,
+          padding = dense<[[0, 0], [2, 1]]> : tensor<2x2xi64>, base_dilations = array<i64: 1, 2>}
+          : (tensor<2x?xf32>, tensor<f32>) -> tensor<2x?xf32>
+        return %0 : tensor<2x?xf32>""", "tensor<2x?xf32>"),
+    "depthwise": ("""%w = stablehlo.constant dense<[[[1.0, 2.0]], [[3.0, 4.0]]]> : tensor<2x1x2xf32>
+        %i = stablehlo.constant dense<0.0> : tensor<f32>
+        %s = stablehlo.reduce(%x init: %i) applies stablehlo.add across dimensions = [0] : (tensor<2x?xf32>, tensor<f32>) -> tensor<?xf32>
+        %m = stablehlo.get_dimension_size %x, dim = 1 : (tensor<2x?xf32>) -> tensor<i32>
+        %n = stablehlo.reshape %m : (tensor<i32>) -> tensor<1xi32>
+        %one = stablehlo.constant dense<1> : tensor<1xi32>
+        %two = stablehlo.constant dense<2> : tensor<1xi32>
+        %z = stablehlo.concatenate %one, %n, %two, dim = 0 : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<3xi32>
+        %y = stablehlo.dynamic_broadcast_in_dim %s, %z, dims = [1] : (tensor<?xf32>, tensor<3xi32>) -> tensor<1x?x2xf32>
+        %0 = "stablehlo.convolution"(%y, %w) {dimension_numbers = #stablehlo.conv<[b, 0, f]x[0, i, o]->[b, 0, f]>,
+          batch_group_count = 1 : i64, feature_group_count = 2 : i64, padding = dense<[[1, 2]]> : tensor<1x2xi64>}
+          : (tensor<1x?x2xf32>, tensor<2x1x2xf32>) -> tensor<1x?x2xf32>
+        return %0 : tensor<1x?x2xf32>""", "tensor<1x?x2xf32>"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_AXES)
+def test_kernels_along_a_run_time_axis(name: str) -> None:
+    body, result = OTHER_AXES[name]
+    agree(f"func.func @main(%x: tensor<2x?xf32>) -> {result} {{ {body} }}",
+          *([floats(2, n)] for n in (0, 1, 2, 7, 8, 9, 16, 17, 100, 1000)))  # fmt: skip
+
+
+def test_top_k_of_an_axis_that_may_be_too_short() -> None:
+    f = hilo.compile("""func.func @main(%x: tensor<?x?xf32>) -> (tensor<?x3xf32>, tensor<?x3xi32>) {
+        %0:2 = chlo.top_k(%x, k = 3) : tensor<?x?xf32> -> (tensor<?x3xf32>, tensor<?x3xi32>)
+        return %0#0, %0#1 : tensor<?x3xf32>, tensor<?x3xi32> }""")
+    for m, n in ((0, 3), (1, 3), (4, 40), (3, 8)):
+        x = floats(m, n)
+        values, where = f(x)
+        np.testing.assert_array_equal(values, -np.sort(-x, axis=1)[:, :3])
+        np.testing.assert_array_equal(np.take_along_axis(x, where, 1), values)
+    with pytest.raises(Error, match="top_k takes 3 elements of an axis of size 2"):
+        f(floats(4, 2))
+
+
+def test_batches_of_transforms_and_solves() -> None:
+    text = """func.func @main(%x: tensor<?x60xcomplex<f32>>, %a: tensor<?x3x3xf32>) -> (tensor<?x60xcomplex<f32>>, tensor<?x3x3xf32>) {
+        %0 = stablehlo.fft %x, type = FFT, length = [60] : (tensor<?x60xcomplex<f32>>) -> tensor<?x60xcomplex<f32>>
+        %1 = stablehlo.cholesky %a, lower = true : tensor<?x3x3xf32>
+        return %0, %1 : tensor<?x60xcomplex<f32>>, tensor<?x3x3xf32> }"""
+    f = hilo.compile(text)
+    for n in (0, 1, 7):
+        x = floats(n, 60).astype(np.complex64)
+        a = np.eye(3, dtype=np.float32) * 2 + np.zeros((n, 1, 1), np.float32)
+        got, factor = f(x, a)
+        np.testing.assert_allclose(got, np.fft.fft(x), atol=1e-4)
+        np.testing.assert_allclose(factor, np.linalg.cholesky(a) if n else a, rtol=1e-6)

@@ -17,7 +17,7 @@ from hilo.ir.types import TensorType, result_types
 from hilo.kernels import elementwise, fusion, rows
 from hilo.kernels.items import lower_items
 from hilo.kernels.lowered import Lowered
-from hilo.ops.as_rows import convolution_as_sum, dot_as_sum, windows_as_reduce
+from hilo.ops.as_rows import dot_as_sum
 from hilo.ops.fusion import composes, contracts, wrap
 from hilo.rewrite.bodies import instantiate
 
@@ -87,17 +87,6 @@ def _dot_as_rows(op: Op, target: Target) -> Lowered:
     return rows.lower(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(op.operands), target)
 
 
-def _windows_as_rows(op: Op, target: Target) -> Lowered:
-    """Windows as rows that are reduced."""
-    body = windows_as_reduce(op)
-    return rows.lower(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(op.operands), target)
-
-
-def _convolution_as_rows(op: Op, target: Target) -> Lowered:
-    body = convolution_as_sum(op)
-    return rows.lower(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(op.operands), target)
-
-
 def _own(op: Op, target: Target) -> Lowered:
     """The op's own strategy, if it takes sizes for numbers; those never written for it fail in several ways."""
     try:
@@ -116,6 +105,6 @@ _WAYS: Final[dict[str, tuple[Strategy, ...]]] = {
     "stablehlo.scatter": (kernels.lower,),
     "stablehlo.dot_general": (kernels.lower, _items, _dot_as_rows),
     "stablehlo.dot": (kernels.lower, _items, _dot_as_rows),
-    "stablehlo.convolution": (_items, _convolution_as_rows),
-    "stablehlo.reduce_window": (_items, _windows_as_rows),
+    "stablehlo.convolution": (_items, kernels.lower),
+    "stablehlo.reduce_window": (_items, kernels.lower),
 }

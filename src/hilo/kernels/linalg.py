@@ -9,6 +9,7 @@ from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING
 
+from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType, f32
 from hilo.ir.op import Op
 from hilo.kernels import elementwise
@@ -68,7 +69,7 @@ def cholesky(op: Op, target: Target) -> Lowered:
     flat = t.with_shape((batch, n, n))
     a = Buffer(pointer(b, k.func.params[0], 0), flat, constant=True)
     u = Buffer(pointer(b, k.func.params[0], 1), flat, RESULT_ALIGN)
-    unroll = 4 if n >= 4 * k.lanes else 1
+    unroll = 4 if typical(n) >= 4 * k.lanes else 1
     step = k.lanes * unroll
 
     def row(m: Index, iv: Node) -> None:
@@ -126,7 +127,7 @@ def cholesky(op: Op, target: Target) -> Lowered:
         b.for_(0, n, 1, lambda iv: row(m, iv))
         b.for_(0, n, 1, lambda iv: triangle(m, iv))
 
-    return Lowered([k.units(batch, n * n * (n / k.lanes / 3 + 4.0), matrix)])
+    return Lowered([k.units(batch, typical(n * n) * (typical(n) / k.lanes / 3 + 4.0), matrix)])
 
 
 def triangular_solve(op: Op, target: Target) -> Lowered:
@@ -142,9 +143,9 @@ def triangular_solve(op: Op, target: Target) -> Lowered:
                for i, m in enumerate((n, columns, columns)))  # fmt: skip
     ascending = op.attrs["lower"] == (how == "NO_TRANSPOSE")
     lanes = k.lanes
-    while lanes > 1 and columns <= lanes // 2:
+    while lanes > 1 and typical(columns) <= lanes // 2:
         lanes //= 2
-    unroll = 4 if columns >= 4 * lanes else 1
+    unroll = 4 if typical(columns) >= 4 * lanes else 1
     block = lanes * unroll
     blocks = -(-columns // block)
 
@@ -184,4 +185,4 @@ def triangular_solve(op: Op, target: Target) -> Lowered:
         vector_loop(b, lo, b.smin(b.add(lo, block), columns), columns, turn, lanes=lanes, unroll=unroll,
                     masks=target.has_masks)  # fmt: skip
 
-    return Lowered([k.units(batch * blocks, n * n * unroll * 0.5, unit)])
+    return Lowered([k.units(batch * blocks, typical(n * n) * unroll * 0.5, unit)])

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from hilo.ir.dims import typical, upper
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.kernels import elementwise
@@ -57,17 +58,18 @@ class _Scan:
     def phase(self) -> Phase:
         b = self.b
         lanes = max(1, min(self.target.lanes(d) for d in self.combiner.dtypes))
-        if self.inner == 1 and self.combiner.free and self.n >= lanes:
-            units, unit, cost = self.outer, lambda u: self._row(u, lanes), self.n * 0.3
+        inner = typical(self.inner)
+        if self.inner == 1 and self.combiner.free and typical(self.n) >= lanes:
+            units, unit, cost = self.outer, lambda u: self._row(u, lanes), typical(self.n) * 0.3
         else:
-            while lanes > 1 and self.inner <= lanes // 2:
+            while lanes > 1 and inner <= lanes // 2:
                 lanes //= 2
             unroll = UNROLL
-            while unroll > 1 and self.inner < lanes * unroll:
+            while unroll > 1 and inner < lanes * unroll:
                 unroll //= 2
             block = lanes * unroll
             blocks = -(-self.inner // block)
-            units, cost = self.outer * blocks, self.n * max(1.0, block / lanes)
+            units, cost = self.outer * blocks, typical(self.n) * max(1.0, block / lanes)
 
             def unit(u: Index) -> None:
                 o, k = index.delinear(u, (self.outer, blocks))
@@ -111,7 +113,7 @@ class _Scan:
         that errors grow with the number of blocks and not of elements."""
         b, c = self.b, self.combiner
         block = BLOCK_VECTORS * lanes
-        if not c.is_sum or self.n <= 2 * block:
+        if not c.is_sum or upper(self.n) <= 2 * block:
             self._span(o, lanes, b.i64(0), b.i64(self.n), pack(self.inits), None)
             return
 

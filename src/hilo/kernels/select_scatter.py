@@ -9,9 +9,10 @@ from __future__ import annotations
 from math import prod
 from typing import TYPE_CHECKING
 
+from hilo.ir.dims import typical
 from hilo.ir.op import Op
 from hilo.kernels import elementwise
-from hilo.kernels.combine import apply_body, pack, splat, unpack
+from hilo.kernels.combine import pack, splat, unpack
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
@@ -19,6 +20,7 @@ from hilo.kernels.window import WindowLoops, grouped, window_axes
 from hilo.loop import arith, index
 from hilo.loop.builder import I64, Builder, Node
 from hilo.loop.index import Index
+from hilo.ops.fusion import apply_region
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -29,7 +31,7 @@ def lower(op: Op, target: Target) -> Lowered:
     if op.tensor.size == 0:
         return Lowered([])
     phases = [_fill(op, target)]
-    if op.operands[1].tensor.size:
+    if op.operands[1].tensor.size != 0:
         phases.append(_SelectScatter(op, target).phase())
     return Lowered(phases)
 
@@ -50,7 +52,7 @@ def _fill(op: Op, target: Target) -> Phase:
 
     vector_loop(b, 0, t.size, t.size, turn, lanes=target.lanes(t.dtype), masks=target.has_masks)
     b.ret()
-    return Phase(func, 1, t.size / 8.0)
+    return Phase(func, 1, typical(t.size) / 8.0)
 
 
 class _SelectScatter:
@@ -77,7 +79,7 @@ class _SelectScatter:
         lanes = 1
         if self.groups[-1][2].is_plain:
             lanes = self.target.lanes(self.op.dtype)
-            while lanes > 1 and inner <= lanes // 2:
+            while lanes > 1 and typical(inner) <= lanes // 2:
                 lanes //= 2
         split = 0  # leading groups that are units
         while split < len(outer) and self.groups[split][2].is_plain:
@@ -106,7 +108,8 @@ class _SelectScatter:
         b.for_(begin, end, 1, unit)
         b.ret()
         taps = prod(a.size for _, _, a in self.groups)
-        return Phase(self.func, units, prod(self.windows) / units * (2.0 * taps + 4.0) / lanes)
+        each = typical(prod(self.windows)) / max(typical(units), 1)
+        return Phase(self.func, units, each * (2.0 * taps + 4.0) / lanes)
 
     def _window(self, at: list[Index], v: Vector) -> None:
         """Choose an element in each lane's window (position -1: none), and combine the source element with it."""
@@ -119,7 +122,7 @@ class _SelectScatter:
             (old,) = unpack(carried[:-1], [t])
             where = carried[-1]
             new = splat(b, self.x.load(b, place, v.lanes, v.mask), v.lanes)
-            stays = apply_body(b, self.op.attrs["select"], [old, new, *self.captured])[0].re
+            stays = apply_region(b, self.op.attrs["select"], [old, new, *self.captured])[0].re
             stays = b.and_(stays, b.cmp("sge", where, 0))
             position = b.splat(index.node(b, index.linear(place, self.loops.shape)), v.lanes)
             parts = zip(pack([old]), pack([new]), strict=True)
@@ -141,7 +144,7 @@ class _SelectScatter:
                 old = arith.load_elem(b, self.result.ptr, offsets, self.op.dtype)
             else:
                 old = arith.gather_elem(b, self.result.ptr, offsets, self.op.dtype, guard)
-            (new,) = apply_body(b, self.op.attrs["scatter"], [old, value, *self.captured])
+            (new,) = apply_region(b, self.op.attrs["scatter"], [old, value, *self.captured])
             new = splat(b, new, v.lanes)
             if v.lanes == 1:
                 arith.store_elem(b, self.result.ptr, offsets, new)

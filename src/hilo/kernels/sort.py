@@ -11,16 +11,17 @@ from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType
 from hilo.ir.op import Op
 from hilo.kernels import elementwise
-from hilo.kernels.combine import apply_body
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import Buffer, pointer
 from hilo.loop import arith, index
 from hilo.loop.arith.memory import memory_type
-from hilo.loop.builder import Builder, Node
+from hilo.loop.builder import I1, Builder, Node
 from hilo.loop.element import Elem
+from hilo.ops.fusion import apply_region
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -65,9 +66,8 @@ class _Sort:
         self.captured = [Buffer(pointer(b, bufs, i), op.operands[i].tensor, constant=True).load(b, (), 1)
                          for i in range(k, count)]  # fmt: skip
         self.results = [pointer(b, bufs, count + i) for i in range(k)]
-        self.passes = max(0, (-(-self.n // RUN) - 1).bit_length())
         copies = 1 if self.inner == 1 else 2
-        if self.passes == 0 and self.inner == 1:
+        if isinstance(self.n, int) and self.n <= RUN and self.inner == 1:
             copies = 0
         self.scratch = 0
         self.spare: list[list[Node]] = []
@@ -94,15 +94,18 @@ class _Sort:
 
             source, result = rows(self.inputs, first, across), rows(self.results, first, across)
             spare = [rows(s, r * self.n, sizes) for s in self.spare]
-            if self.inner == 1:  # the last pass ends in the result
-                buffers = [result, *spare]
-                self._sort(source, *(buffers if self.passes % 2 == 0 else buffers[::-1]))
+            if self.inner == 1 and not spare:
+                self._insertion(source, result)
+            elif self.inner == 1:  # the last pass ends in the result
+                odd = self._passes_are_odd()
+                first, second = ([b.select(odd, p, q) for p, q in zip(x.pointers, y.pointers, strict=True)]
+                                 for x, y in ((spare[0], result), (result, spare[0])))  # fmt: skip
+                self._sort(source, _Rows(first, sizes), _Rows(second, sizes))
             else:
-                self._sort(source, *spare)
-                done = spare[self.passes % 2]
+                done = self._sort(source, *spare)
                 b.for_(0, self.n, 1, lambda i: self._store(result, i, self._load(done, i)))
 
-        if self.n * units <= SMALL:
+        if isinstance(self.n * units, int) and self.n * units <= SMALL:
             b.for_(0, units, 1, unit)
             count = 1
         else:
@@ -110,21 +113,33 @@ class _Sort:
             b.for_(begin, end, 1, unit)
             count = units
         b.ret()
-        return Phase(self.func, count, units / count * self.n * (3.0 * self.passes + 8.0) * self.k)
+        n, each = typical(self.n), 1.0 if count is units else float(units)
+        passes = max(0, -(-n // RUN) - 1).bit_length()
+        return Phase(self.func, count, each * n * (3.0 * passes + 8.0) * self.k)
 
-    def _sort(self, source: _Rows, first: _Rows, second: _Rows | None = None) -> None:
-        """Sort runs from `source` to `first`, merge to and fro; the row ends in `second` if the passes are odd."""
+    def _passes_are_odd(self) -> Node:
+        """Whether merging takes an odd number of passes."""
+        b = self.b
+        if isinstance(self.n, int):
+            return b.const(max(0, -(-self.n // RUN) - 1).bit_length() % 2, I1)
+        _, odd = b.while_((b.i64(RUN), b.i64(0)), lambda width, _: b.cmp("slt", width, self.n),
+                          lambda width, odd: (b.shl(width, 1), b.xor(odd, 1)))  # fmt: skip
+        return b.cmp("ne", odd, 0)
+
+    def _sort(self, source: _Rows, first: _Rows, second: _Rows) -> _Rows:
+        """Sort runs from `source` to `first`, merge to and fro; gives where the row ends: `second` after an odd number
+        of passes."""
         b = self.b
         self._insertion(source, first)
-        if second is None or self.passes == 0:
-            return
 
-        def one_pass(_: Node, width: Node, *pointers: Node) -> tuple[Node, ...]:
+        def one_pass(width: Node, *pointers: Node) -> tuple[Node, ...]:
             here, there = pointers[: self.k], pointers[self.k :]
             self._merge_pass(_Rows(here, first.strides), _Rows(there, first.strides), width)
             return (b.shl(width, 1), *there, *here)
 
-        b.for_(0, self.passes, 1, one_pass, (b.i64(RUN), *first.pointers, *second.pointers))
+        out = b.while_((b.i64(RUN), *first.pointers, *second.pointers),
+                       lambda width, *_: b.cmp("slt", width, self.n), one_pass)  # fmt: skip
+        return _Rows(out[1 : self.k + 1], first.strides)
 
     def _insertion(self, source: _Rows, to: _Rows) -> None:
         """Runs of RUN elements, each sorted by insertion."""
@@ -176,7 +191,7 @@ class _Sort:
     # ---- elements
     def _less(self, x: Raw, y: Raw) -> Node:
         pairs = [e for both in zip(self._elements(x), self._elements(y), strict=True) for e in both]
-        return apply_body(self.b, self.comparator, [*pairs, *self.captured])[0].re
+        return apply_region(self.b, self.comparator, [*pairs, *self.captured])[0].re
 
     def _elements(self, raw: Raw) -> list[Elem]:
         parts = iter(raw)

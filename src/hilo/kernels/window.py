@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from hilo.ir.dims import Number, Size, typical, upper
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, result_types
 from hilo.kernels import elementwise, scan
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 SMALL: Final = 1 << 12  # steps of work below which there is one unit
-Group = tuple[int, int, Axis]  # size of the input, number of windows, how they move
+Group = tuple[Number, Number, Axis]  # size of the input, number of windows, how they move
 
 
 def lower(op: Op, target: Target) -> Lowered:
@@ -50,7 +51,7 @@ def window_axes(op: Op) -> tuple[Axis, ...]:
                 a.get("base_dilations"), a.get("window_dilations"))  # fmt: skip
 
 
-def grouped(shape: Sequence[int], windows: Sequence[int], moved: Sequence[Axis]) -> list[Group]:
+def grouped(shape: Sequence[Number], windows: Sequence[Number], moved: Sequence[Axis]) -> list[Group]:
     """The axes, neighbouring plain ones as one and those of size 1 left out; at least one."""
     groups: list[Group] = []
     for n, m, a in zip(shape, windows, moved, strict=True):
@@ -59,6 +60,13 @@ def grouped(shape: Sequence[int], windows: Sequence[int], moved: Sequence[Axis])
         elif not (a.is_plain and n == 1):
             groups.append((n, m, a))
     return groups or [(1, 1, Axis())]
+
+
+def known_inside(b: Builder, place: Index, last: Number) -> Index:
+    """An index that is known to be in [0, last]."""
+    if isinstance(last, Size):
+        return index.from_node(b, index.node(b, place), 0, last + 1)
+    return Index(place.const, place.terms, 0, last)
 
 
 class WindowLoops:
@@ -109,7 +117,7 @@ class WindowLoops:
 
         def visit(k: Index, values: tuple[Node, ...]) -> tuple[Node, ...]:
             place = first + k * axis.dilation
-            place = Index(place.const, place.terms, 0, last)
+            place = known_inside(b, place, last)
 
             def here() -> tuple[Node, ...]:
                 return self._inside(k, at, [*found, place // axis.base], mask, values, body)
@@ -120,11 +128,11 @@ class WindowLoops:
 
         if axis.size == 1:  # a branch: out of a loop that may have no turn, loads would be hoisted
             return b.if_(index.in_range(b, first, 0, last + 1), lambda: visit(index.ZERO, carried), lambda: carried)
-        lo: Node | int = 0
-        hi: Node | int = axis.size
+        lo: Node | Number = 0
+        hi: Node | Number = axis.size
         if first.lo < 0:
             lo = b.smax(index.node(b, -(first // axis.dilation)), 0)
-        if first.hi + (axis.size - 1) * axis.dilation > last:
+        if upper(first.hi + (axis.size - 1) * axis.dilation - last) > 0:
             hi = b.smin(index.node(b, (last - first) // axis.dilation + 1), axis.size)
 
         def element(iv: Node, *values: Node) -> tuple[Node, ...]:
@@ -172,12 +180,13 @@ class _Windows:
         b = self.b
         *outer, inner = self.windows
         lanes = max(1, min(self.target.lanes(d) for d in self.combiner.dtypes))
-        while lanes > 1 and inner <= lanes // 2:
+        while lanes > 1 and typical(inner) <= lanes // 2:
             lanes //= 2
-        unroll = 4 if inner >= 4 * lanes else 1
-        work = prod(a.size for _, _, a in self.groups)
-        total = prod(self.windows) * work
-        units = prod(outer) if total > SMALL else 1
+        unroll = 4 if typical(inner) >= 4 * lanes else 1
+        work = typical(prod(a.size for _, _, a in self.groups))
+        every = prod(outer)
+        total = typical(prod(self.windows)) * work
+        units = every if total > SMALL or isinstance(every, Size) else 1
 
         def row(u: Index) -> None:
             at = index.delinear(u, outer)
@@ -188,10 +197,10 @@ class _Windows:
 
             vector_loop(b, 0, inner, inner, turn, lanes=lanes, unroll=unroll, masks=self.target.has_masks)
 
-        begin, end = self.func.params[1:] if units > 1 else (b.i64(0), b.i64(prod(outer)))
-        b.for_(begin, end, 1, lambda u: row(index.loop_var(u, 0, prod(outer))))
+        begin, end = self.func.params[1:] if units is every else (b.i64(0), b.i64(every))
+        b.for_(begin, end, 1, lambda u: row(index.loop_var(u, 0, every)))
         b.ret()
-        return Phase(self.func, units, total / units * 2.0 / lanes)
+        return Phase(self.func, units, total / max(typical(units), 1) * 2.0 / lanes)
 
     def _vectors(self, at: list[Index], vectors: list[Vector]) -> None:
         """Reduce the windows of some vectors of the innermost axis, one after the other in each step."""

@@ -10,7 +10,7 @@ from hilo.ir.op import Op
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, Type
 from hilo.ops.checks import same_dim, same_shape, tensors
-from hilo.ops.decompose import by_expansion, full, spread, total
+from hilo.ops.decompose import by_expansion, count, full, spread, total
 from hilo.ops.elementwise_arith import add, divide, multiply, subtract
 from hilo.ops.elementwise_math import sqrt
 from hilo.ops.sharding import axis_names
@@ -43,7 +43,8 @@ def _normalized(x: Op, mean: Op, variance: Op, epsilon: float, feature_index: in
 
 def _mean(x: Op, feature_index: int) -> Op:
     n = x.shape[feature_index]
-    return divide(total(x, _others(x, feature_index)), full(x.tensor.size // max(n, 1), x.dtype, (n,)))
+    others = _others(x, feature_index)
+    return divide(total(x, others), count(x, others, x.dtype, (n,)))
 
 
 def _infer(x: Op, scale: Op, offset: Op, mean: Op, variance: Op, *, epsilon: float, feature_index: int) -> Op:
@@ -64,22 +65,13 @@ def _gradient(
 ) -> tuple[Op, ...]:
     others, shape, dims = _others(x, feature_index), x.shape, (feature_index,)
     centered, deviation, normal = _normalized(x, mean, variance, epsilon, feature_index)
-    count = full(x.tensor.size // max(shape[feature_index], 1), x.dtype, shape)
+    number = count(x, others, x.dtype, shape)
     grad_offset = total(grad, others)
     along = multiply(spread(total(multiply(grad, centered), others), shape, dims), centered)
     along = divide(along, add(spread(variance, shape, dims), full(epsilon, x.dtype, shape)))
-    free = subtract(subtract(multiply(grad, count), spread(grad_offset, shape, dims)), along)
-    grad_x = multiply(divide(divide(spread(scale, shape, dims), deviation), count), free)
+    free = subtract(subtract(multiply(grad, number), spread(grad_offset, shape, dims)), along)
+    grad_x = multiply(divide(divide(spread(scale, shape, dims), deviation), number), free)
     return grad_x, total(multiply(grad, normal), others), grad_offset
-
-
-def _static(expand: Any) -> Any:
-    """The expansion where sizes are known; else the op stays."""
-
-    def known(*xs: Op, **attrs: Any) -> Any:
-        return expand(*xs, **attrs) if all(x.tensor.is_static for x in xs) else None
-
-    return known
 
 
 def _sharding(operands: str, results: str) -> Any:
@@ -112,7 +104,7 @@ class batch_norm_inference:
         return _checked(types, feature_index, {1: "C3", 2: "C4", 3: "C5", 4: "C6"})[0]
 
     evaluate = staticmethod(by_expansion(_infer))
-    expand = staticmethod(_static(_infer))
+    expand = staticmethod(_infer)
     sharding = staticmethod(_sharding("xffff", "x"))
     examples = _examples("xffff")
 
@@ -131,7 +123,7 @@ class batch_norm_training:
         return Results([x, scale, scale])
 
     evaluate = staticmethod(by_expansion(_train))
-    expand = staticmethod(_static(_train))
+    expand = staticmethod(_train)
     sharding = staticmethod(_sharding("xff", "xff"))
     examples = _examples("xff")
 
@@ -155,6 +147,6 @@ class batch_norm_grad:
         return Results([x, scale, scale])
 
     evaluate = staticmethod(by_expansion(_gradient))
-    expand = staticmethod(_static(_gradient))
+    expand = staticmethod(_gradient)
     sharding = staticmethod(_sharding("xfffx", "xff"))
     examples = _examples("xfffx")

@@ -17,6 +17,7 @@ from hilo.ir.types import TensorType, Type, UnrankedType
 from hilo.ops import numeric, numeric_complex, numeric_special
 from hilo.ops.checks import tensor
 from hilo.ops.constant import constant
+from hilo.ops.decompose import everywhere
 from hilo.ops.elementwise_arith import by_kind
 from hilo.ops.elementwise_base import arith, examples, flops, math, pointwise, same_types, unary
 from hilo.ops.numeric import Arr
@@ -323,7 +324,7 @@ class constant_like:
 
     @staticmethod
     def expand(x: Op, *, value: Array) -> Op:
-        return constant(value=Array(value.data, x.shape))
+        return everywhere(value, x.shape)
 
     sharding = pointwise
     examples = [

@@ -81,7 +81,7 @@ class fft:
     @staticmethod
     def expand(x: Op, *, fft_type: str, fft_length: tuple[int, ...]) -> Op | None:
         t = x.tensor
-        if not t.is_static:
+        if not all(isinstance(n, int) for n in t.shape[t.rank - len(fft_length) :]):
             return None
         out = tensor(fft.infer(t, fft_type=fft_type, fft_length=fft_length))
         if out.size == 0:

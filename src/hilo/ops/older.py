@@ -204,11 +204,9 @@ class torch_index_select:
         return out
 
     @staticmethod
-    def expand(x: Op, index: Op, *, dim: int, batch_dims: int) -> Op | None:
-        if not x.tensor.is_static or not index.tensor.is_static:
-            return None
+    def expand(x: Op, index: Op, *, dim: int, batch_dims: int) -> Op:
         batch, rank, new = tuple(range(batch_dims)), x.tensor.rank, index.tensor.rank - batch_dims
-        if x.shape[dim] == 0:
+        if isinstance(x.shape[dim], int) and x.shape[dim] == 0:
             return full(0, x.dtype, (*x.shape[:dim], *index.shape[batch_dims:], *x.shape[dim + 1 :]))
         return gather(
             x, index, operand_batching_dims=batch, start_indices_batching_dims=batch, collapsed_slice_dims=(dim,),

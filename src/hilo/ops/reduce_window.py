@@ -309,12 +309,13 @@ class select_and_scatter:
     ) -> str:
         rank = types[0].rank
         moved = axes(window_dimensions or (1,) * rank, window_strides, padding, None, None)
-        names = axis_names(2 * rank + sum(t.rank for t in types[3:]))
+        names = axis_names(3 * rank + sum(t.rank for t in types[3:]))
         x = names[:rank]
-        s = "".join(c if a.is_plain else new for c, new, a in zip(x, names[rank:], moved))
-        rest = iter(names[2 * rank :])
+        s, r = ("".join(c if a.is_plain else new for c, new, a in zip(x, fresh, moved))
+                for fresh in (names[rank:], names[2 * rank :]))  # fmt: skip
+        rest = iter(names[3 * rank :])
         captured = ["".join(next(rest) for _ in range(t.rank)) for t in types[3:]]
-        return f"{','.join([x, s, '', *captured])}->{x}"
+        return f"{','.join([x, s, '', *captured])}->{r}"
 
     @staticmethod
     def cost(*types: TensorType, out: TensorType, **attrs: Any) -> tuple[int, int]:

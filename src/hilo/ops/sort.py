@@ -204,10 +204,8 @@ class top_k:
         return tuple(np.ascontiguousarray(v[..., :k]) for v in both)
 
     @staticmethod
-    def expand(x: Op, *, k: int, is_stable: bool) -> tuple[Op, ...] | None:
+    def expand(x: Op, *, k: int, is_stable: bool) -> tuple[Op, ...]:
         t = x.tensor
-        if not t.is_static:
-            return None
         numbers = iota(iota_dimension=t.rank - 1, type=t.with_dtype(i32))
         both = sort(x, numbers, is_stable=True, comparator=_descending(t.dtype)).results()
         cut = {"start_indices": (0,) * t.rank, "limit_indices": (*t.shape[:-1], k), "strides": (1,) * t.rank}

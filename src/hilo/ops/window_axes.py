@@ -36,7 +36,7 @@ class Axis:
     def spread(self, n: Any) -> Any:
         """The places between (and with) the first and the last of `n` elements."""
         if isinstance(n, Size):
-            return larger((n - 1) * self.base + 1, 0) if self.base > 1 else n
+            return n if self.base == 1 else larger((n - 1) * self.base + 1, 0)
         return n if isinstance(n, Dim) else (n - 1) * self.base + 1 if n else 0
 
     @property
@@ -54,8 +54,12 @@ class Axis:
         padded = self.low + self.spread(n) + self.high
         return 0 if padded <= 0 or self.reach > padded else (padded - self.reach) // self.stride + 1
 
-    def scans(self, n: int) -> int:
-        """1 if window `o` is the elements up to `o`, -1 if it is those from `o` on, 0 otherwise."""
+    def scans(self, n: Any) -> int:
+        """1 if window `o` is the elements up to `o`, -1 if it is those from `o` on, 0 otherwise (or not known)."""
+        if isinstance(n, Size) or isinstance(self.size, Size):
+            if self.size is not n or (self.stride, self.base, self.dilation) != (1, 1, 1):
+                return 0
+            return 1 if (self.low, self.high) == (n - 1, 0) else -1 if (self.low, self.high) == (0, n - 1) else 0
         if n < 2 or self.size < n or (self.stride, self.base, self.dilation) != (1, 1, 1):
             return 0
         return {(self.size - 1, 0): 1, (0, self.size - 1): -1}.get((self.low, self.high), 0)

@@ -15,7 +15,6 @@ from hilo.ir.dims import Number
 from hilo.ir.op import Attrs, Op
 from hilo.ir.registry import lookup
 from hilo.ir.types import Results, TensorType, Type, equations
-from hilo.ops import as_rows as _  # noqa: F401  # registers hilo.windows
 from hilo.ops.convolution import windows
 from hilo.ops.window_axes import axes
 
@@ -28,7 +27,7 @@ RULES: dict[str, Rule] = {}
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
     def add(f: Rule) -> Rule:
-        RULES.update({f"stablehlo.{n}": f for n in names})
+        RULES.update({n if "." in n else f"stablehlo.{n}": f for n in names})
         return f
 
     return add
@@ -204,6 +203,13 @@ def _dynamic_update_slice(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     return same_kind(o, operands, x)
 
 
+@rule("chlo.top_k")
+def _top_k(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
+    n = operands[0].tensor.shape[-1]
+    r.guard(dims.apply("le", o.attrs["k"], n), f"top_k takes {o.attrs['k']} elements of an axis of size {{0}}", n)
+    return same_kind(o, operands, _inferred(o, operands))
+
+
 @rule("get_dimension_size")
 def _dimension_size(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     return same_kind(o, operands, o.type)
@@ -281,12 +287,14 @@ def dynamic_reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     moved = axes(size, strides, pads, base, dilation)
     if any(dims.is_computed(n) for n in (*size, *strides, *base, *dilation, *padding)):
         raise Unsupported("windows that the program computes")
+    for n in size:
+        r.size_is(n)
+    for n in (*strides, *base, *dilation):
+        r.guard(dims.apply("lt", 0, n), f"{n} of a window must be positive, but is {{0}}", n)
     t = declared(r, o, [a.count(n) for a, n in zip(moved, x.shape, strict=True)])
-    body = r.called(o)
-    full = TensorType(x.dtype, [*t.shape, *(r.size_is(n) for n in size)])
-    each = Op(lookup("hilo.windows"), (x, init), Attrs(axes=moved, type=full), full, o.loc)
-    kept = tuple(range(t.rank, 2 * t.rank))
-    return Op(lookup("stablehlo.reduce"), (each, init), Attrs(dimensions=kept, body=body), t, o.loc)
+    return made(o, "reduce_window", (x, init), t, window_dimensions=tuple(size), window_strides=tuple(strides),
+                base_dilations=tuple(base), window_dilations=tuple(dilation), padding=pads,
+                body=r.called(o))  # fmt: skip
 
 
 CALLS: dict[str, Rule] = {"stablehlo.dynamic_reduce_window": dynamic_reduce_window}
@@ -320,6 +328,18 @@ def _select_and_scatter(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     for axis, n, m in zip(moved, x.shape, source.shape, strict=True):
         r.equal(axis.count(n), m)
     return same_kind(o, operands, x)
+
+
+@rule("fft")
+def _fft(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
+    """Lengths are attributes: only other axes may have run-time sizes."""
+    x, lengths, kind = operands[0].tensor, list(o.attrs["fft_length"]), o.attrs["fft_type"]
+    t = _inferred(o, operands)
+    if kind == "IRFFT":
+        lengths[-1] = lengths[-1] // 2 + 1 if lengths[-1] else 0
+    for n, m in zip(x.shape[x.rank - len(lengths) :], lengths, strict=True):
+        r.equal(n, m)
+    return same_kind(o, operands, t)
 
 
 @rule("scatter")

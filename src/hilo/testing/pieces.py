@@ -29,7 +29,6 @@ COMBINING: Final = ("reduce", "scatter", "dot", "dot_general", "convolution", "r
 
 def all_ops() -> list[OpDef]:
     """Every op of the registry, by name; with those that the compiler makes."""
-    import hilo.ops.as_rows  # registers hilo.windows
     import hilo.ops.fusion  # noqa: F401  # registers hilo.fusion
 
     lookup("stablehlo.add")
