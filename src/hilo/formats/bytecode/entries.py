@@ -151,7 +151,25 @@ class Table:
                         loc=self.file.loc)  # fmt: skip
         text = self.file.data[start:end].decode(errors="surrogateescape")
         self._weight += len(text)
-        return Text(text) if is_attr else parse_type(text, self.file.loc)
+        if not is_attr:
+            return parse_type(text, self.file.loc)
+        check_attribute(text, self.file.loc)
+        return Text(text)
+
+
+def check_attribute(text: str, loc: object) -> None:
+    """Raise `Error` unless `text` is one attribute, so that it can stand in a text as it is."""
+    from hilo.formats.mlir_text.attributes import raw_attribute
+    from hilo.formats.mlir_text.cursor import Cursor
+    from hilo.formats.mlir_text.lexer import Source
+
+    try:
+        c = Cursor(Source(text, ""))
+        raw_attribute(c)
+        if c.tokens[c.at]:
+            raise c.expected("the end of the attribute")
+    except Error as e:
+        raise type(e)(f"the attribute '{text[:80]}': {e.message}", loc=loc) from None
 
 
 def parse_type(text: str, loc: object) -> Element:

@@ -79,6 +79,14 @@ def _dictionary(c: Cursor) -> Attrs:
 
 
 def _number(c: Cursor) -> Integer | Float:
+    at = c.at
+    try:
+        return _typed_number(c)
+    except ValueError:  # a sign alone, or thousands of digits
+        raise c.error("expected a number", at) from None
+
+
+def _typed_number(c: Cursor) -> Integer | Float:
     token = c.take()
     t: Any = element(parse_type(c)) if c.accept(":") else f64 if "." in token else i64
     if isinstance(t, DType) and t.is_float:
@@ -87,7 +95,11 @@ def _number(c: Cursor) -> Integer | Float:
         return Float(bits & ((1 << t.bits) - 1), t)
     if "." in token or not (isinstance(t, DType) or (isinstance(t, OpaqueType) and t.text == "index")):
         raise Unsupported(f"the number {token} has a type without a portable encoding")
-    return Integer(int(token, 0), t)
+    value = int(token, 0)
+    bits = t.bits if isinstance(t, DType) else 64
+    if not -(1 << (bits - 1)) <= value < 1 << bits:
+        raise c.error(f"{token[:40]} does not fit into {t!r}")
+    return Integer(value, t)
 
 
 def number_bits(x: float, t: DType) -> int:

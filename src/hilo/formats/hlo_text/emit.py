@@ -14,6 +14,7 @@ from hilo.errors import Error, Unsupported
 from hilo.formats.hlo_text import heading, schema
 from hilo.formats.hlo_text.annotations import carried
 from hilo.formats.hlo_text.model import Computation, HloModule, Instruction, Shape, shape_of, tuple_of
+from hilo.formats.hlo_text.shapes import leaf_count
 from hilo.formats.mlir_text.functions import DECLARATION
 from hilo.ir.module import Function, Loc, Module, topological
 from hilo.ir.op import GET, PARAMETER, Op
@@ -186,14 +187,18 @@ class BodyEmitter:
         """The entry, whose parameters and result have the shapes of the signature."""
         f = self.function
         flat: list[Instruction] = []
+        owners = [k for k, p in enumerate(f.params) for _ in range(leaf_count(p.type))]
         for number, shape in enumerate(signature[0]):
-            k = len(flat)
-            attrs = carried(f.arg_attrs[k]) if not shape.is_tuple and k < len(f.arg_attrs) else {}
-            op = f.params[k] if not shape.is_tuple else None
+            k = owners[len(flat)] if not shape.is_tuple else len(f.params)
+            op = f.params[k] if k < len(f.params) else None
+            attrs = carried(f.arg_attrs[k]) if k < len(f.arg_attrs) and op is not None else {}
             self._unpack(self._parameter(number, shape.without_layouts(), op, attrs), flat)
-        self.values.update(zip(f.params, flat, strict=True))
+        leaves = iter(flat)
+        self.values.update((p, self._pack(shape_of(p.type), leaves)) for p in f.params)
         self._body()
-        results = self._results()
+        results: list[Instruction] = []
+        for r in self._results():
+            self._unpack(r, results)
         root = self._pack(signature[1], iter(results))
         if root is not self.instructions[-1] and root.opcode == "tuple":
             root = self.add("tuple", root.declared, root.operands)
@@ -224,9 +229,20 @@ class BodyEmitter:
         return c
 
     def _body(self) -> None:
+        implied = self._implied()
         for op in self.function.ops:
-            if op.kind is not PARAMETER:
+            if op.kind is not PARAMETER and op not in implied:
                 self.values[op] = self.emit(op)
+
+    def _implied(self) -> set[Op]:
+        """Constants that HLO has no place for: the sizes of what `rng` gives are in its type."""
+        shapes = {op.operands[2] for op in self.function.ops if op.kind.full_name == "stablehlo.rng"}
+        implied = {op for op in shapes if op.kind.name == "constant"}
+        if implied:
+            for op in self.function.ops:
+                implied.difference_update(op.operands[:2] if op.kind.full_name == "stablehlo.rng" else op.operands)
+            implied.difference_update(self.function.results)
+        return implied
 
     # -- instructions ---------------------------------------------------------------------------
 

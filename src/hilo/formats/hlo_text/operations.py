@@ -195,7 +195,7 @@ def _convolution(e: BodyEmitter, op: Op) -> Instruction:
 
 def _rng(e: BodyEmitter, op: Op) -> Instruction:
     word = f"rng_{op.attrs['rng_distribution'].lower()}"
-    return e.add("rng", op.type, e.operands(op)[:2], distribution=word)
+    return e.add("rng", op.type, [e.values[o] for o in op.operands[:2]], distribution=word)
 
 
 def _rng_bit_generator(e: BodyEmitter, op: Op) -> Instruction:
