@@ -10,14 +10,12 @@ from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any, Final
 
-from hilo.errors import Unsupported
 from hilo.ir.dtypes import DType, f32
 from hilo.ir.module import Function
-from hilo.ir.op import PARAMETER
 from hilo.loop import arith
 from hilo.loop.builder import Builder, Node
 from hilo.loop.element import Elem, held_type
-from hilo.ops.fusion import Elements, constant_elem
+from hilo.ops.fusion import apply_region, constant_elem
 from hilo.ops.regions import sole_op
 
 Elems = tuple[Elem, ...]
@@ -47,16 +45,6 @@ _IDENTITY: Final[dict[str, Callable[[DType], float | int]]] = {
     "or": lambda d: 0,
     "xor": lambda d: 0,
 }
-
-
-def apply_body(b: Builder, body: Function, args: Sequence[Elem]) -> Elems:
-    """The results of a region of rank-0 values for elements; each lane for itself."""
-    for o in body.ops:
-        if o.kind is not PARAMETER and (o.kind.effect or (o.kind.scalar is None and o.name != "constant")):
-            raise Unsupported("this op cannot be compiled in a reduction's body yet", op=o.kind.full_name, loc=o.loc)
-    sources = {p: lambda at, e=e: e for p, e in zip(body.params, args, strict=True)}
-    elements = Elements(b, sources)
-    return tuple(elements(r, ()) for r in body.results)
 
 
 class Combiner:
@@ -97,7 +85,7 @@ class Combiner:
         """Accumulated values with new ones."""
         if self.wide:
             return (Elem(f32, b.fadd(a[0].re, x[0].re)),)
-        return apply_body(b, self.body, (*a, *x, *captured))
+        return apply_region(b, self.body, (*a, *x, *captured))
 
     def finish(self, b: Builder, values: Elems) -> Elems:
         """The results from accumulated values: rounds a sum held in f32."""

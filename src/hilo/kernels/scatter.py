@@ -14,7 +14,7 @@ from hilo.ir.dims import typical, upper
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, result_types
 from hilo.kernels import elementwise
-from hilo.kernels.combine import Elems, apply_body
+from hilo.kernels.combine import Elems
 from hilo.kernels.copies import copy_if_elsewhere
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
@@ -23,6 +23,7 @@ from hilo.loop import arith, index
 from hilo.loop.builder import I1, Builder, Node
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
+from hilo.ops.fusion import apply_region
 from hilo.ops.gather import FAR, batch_position
 
 if TYPE_CHECKING:
@@ -209,7 +210,7 @@ class _Scatter:
             new = [arith.convert(b, _at(b, x, source, lanes, guard), r.type.dtype)
                    for x, r in zip(self.sources, self.results, strict=True)]  # fmt: skip
             captured = [x.load(b, (), 1) for x in self.captured]
-            values: Elems = apply_body(b, self.body, [*old, *new, *captured])
+            values: Elems = apply_region(b, self.body, [*old, *new, *captured])
             for r, e in zip(self.results, values, strict=True):
                 r.store(b, place, e, lanes, guard)
 

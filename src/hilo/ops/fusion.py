@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
 from hilo.errors import Unsupported, require
 from hilo.ir.dims import typical
-from hilo.ir.dtypes import DType, f32
+from hilo.ir.dtypes import DType, f32, from_numpy, i1
 from hilo.ir.interpret import run
 from hilo.ir.module import Function, parameter, region
-from hilo.ir.op import Op
+from hilo.ir.op import PARAMETER, Op
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, Type
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem, held_type
-from hilo.loop.index import Index
+from hilo.loop.index import Index, linear, node
 
+REGION: Final = 64  # elements of a value in a region that kernels compute in registers
 SMALL_TURN: Final = 4096  # elements below which moving data in any order costs nothing
 KINDS = ("loop", "rows", "contraction", "attention")
 Indices = tuple[Index, ...]
@@ -137,13 +139,51 @@ def contracts(o: Op) -> bool:
     return all(isinstance(t, TensorType) and t.size != -1 and not t.dtype.is_complex for t in types)
 
 
-def composes(o: Op) -> bool:
-    """Whether `Elements` can make elements of `o` out of elements of its operands."""
+def composes(o: Op, *, small: bool = False) -> bool:
+    """Whether `Elements` can make elements of `o` out of elements of its operands; with `small`, of any constant."""
     if not isinstance(o.type, TensorType) or o.kind.effect:
         return False
     if o.kind.scalar is not None or o.kind.element is not None:
-        return True
-    return o.kind.full_name == "stablehlo.constant" and o.attrs["value"].is_splat
+        return o.kind.full_name != "stablehlo.map" or composes_region(o.attrs["body"])
+    return o.kind.full_name == "stablehlo.constant" and (small or o.attrs["value"].is_splat)
+
+
+def composes_region(body: Function) -> bool:
+    """Whether kernels can compute the region `body` for elements in registers: rank-0 values in and out, and ops that
+    `Elements` composes, on no more than REGION elements each."""
+    if any(not isinstance(v.type, TensorType) or v.type.rank for v in (*body.params, *body.results)):
+        return False
+    return all(o.kind is PARAMETER or (composes(o, small=True) and o.tensor.size <= REGION) for o in body.ops)
+
+
+def apply_region(b: Builder, body: Function, args: Sequence[Elem]) -> tuple[Elem, ...]:
+    """The results of a region of rank-0 values (`composes_region`) for elements; each lane for itself."""
+    sources: dict[Op, Source] = {p: lambda _, e=e: e for p, e in zip(body.params, args, strict=True)}
+    elements = Elements(b, sources)
+    for o in body.ops:
+        if o.kind is PARAMETER:
+            continue
+        if not composes(o, small=True):
+            raise Unsupported("kernels cannot compute this op in a region", op=o.kind.full_name, loc=o.loc)
+        if o.name == "constant" and not o.attrs["value"].is_splat:
+            sources[o] = partial(_looked_up, b, o.attrs["value"].data)
+        elif o.tensor.rank == 0:  # in order, however deep the region is
+            elements(o, ())
+    return tuple(elements(r, ()) for r in body.results)
+
+
+def _looked_up(b: Builder, data: np.ndarray, at: Indices) -> Elem:
+    """An element of a small constant array: a selection where the index is known only at run time."""
+    from hilo.loop.arith import select
+
+    dtype, place = from_numpy(data.dtype), linear(at, data.shape)
+    if place.value is not None:
+        return constant_elem(b, dtype, data.flat[max(0, min(place.value, data.size - 1))])
+    number = node(b, place)
+    out = constant_elem(b, dtype, data.flat[-1])
+    for k in range(data.size - 1):
+        out = select(b, Elem(i1, b.cmp("eq", number, k)), constant_elem(b, dtype, data.flat[k]), out)
+    return out
 
 
 def constant_elem(b: Builder, dtype: DType, value: Any) -> Elem:

@@ -1,4 +1,4 @@
-"""Reductions with any region, and map. Imports ir."""
+"""Reductions with any region, and map. Imports ir, loop."""
 
 from __future__ import annotations
 
@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from hilo.errors import Unsupported, require
+from hilo.errors import require
 from hilo.ir.dtypes import DType, bf16, c64, f16, f32, f64, i1, i8, i32
 from hilo.ir.module import Function, region
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
+from hilo.loop.builder import Builder
+from hilo.loop.element import Elem
 from hilo.ops.checks import accumulates, in_range, one_input, reduced, same_shape, scalars, takes, tensors, unique
 from hilo.ops.control import one_or_results, one_or_tuple
+from hilo.ops.elements import Indices, Operand
 from hilo.ops.elementwise_arith import add, maximum, minimum
+from hilo.ops.fusion import apply_region
 from hilo.ops.numeric import narrow, wrap_int
 from hilo.ops.regions import apply, sole_op, widened
 from hilo.ops.shape import broadcast_in_dim
@@ -164,12 +168,12 @@ class map_:
         return apply(body, arrays[:n], arrays[n:], arrays[0].shape)[0]
 
     @staticmethod
-    def expand(*operands: Op, dimensions: tuple[int, ...], body: Function) -> Op:
-        """The body's ops on whole tensors; captured values are broadcast."""
+    def expand(*operands: Op, dimensions: tuple[int, ...], body: Function) -> Op | None:
+        """The body's ops on whole tensors; captured values are broadcast. Other bodies: passes/element_loops.py."""
         shape = operands[0].shape
         wide = widened(body, shape)
         if wide is None:
-            raise Unsupported("a map whose region holds more than elementwise ops on rank 0 cannot be compiled")
+            return None
         new = {
             p: x if x.shape == shape else broadcast_in_dim(x, broadcast_dimensions=(), type=p.type)
             for p, x in zip(wide.params, operands, strict=True)
@@ -178,6 +182,13 @@ class map_:
             if o not in new:
                 new[o] = o.with_operands([new[x] for x in o.operands])
         return new[wide.results[0]]
+
+    @staticmethod
+    def element(
+        b: Builder, out: TensorType, index: Indices, *operands: Operand, dimensions: tuple[int, ...], body: Function
+    ) -> Elem:
+        n = mapped([o.type.rank for o in operands], body)
+        return apply_region(b, body, [*(x(index) for x in operands[:n]), *(x(()) for x in operands[n:])])[0]
 
     @staticmethod
     def sharding(*types: TensorType, out: TensorType, dimensions: tuple[int, ...], body: Function) -> str:

@@ -43,7 +43,7 @@ def widened(body: Function, shape: tuple[int, ...], captures: int = 0) -> Functi
             new[o] = parameter(o.attrs["index"], t)
         elif o.kind.name == "constant":
             new[o] = o.with_attrs(value=Array(o.attrs["value"].data, shape))
-        elif o.kind.scalar is not None:
+        elif o.kind.scalar is not None or _keeps_width(o):
             attrs: dict[str, Any] = {"type": t} if o.kind.typed or "type" in o.attrs else {}
             new[o] = o.kind.make([new[x] for x in o.operands], o.attrs.replace(**attrs), o.loc)
         else:
@@ -60,6 +60,11 @@ def inlined(body: Function, operands: Sequence[Op]) -> list[Op]:
         if o.kind is not PARAMETER:
             new[o] = o.with_operands([new[x] for x in o.operands])
     return [new[r] for r in body.results]
+
+
+def _keeps_width(o: Op) -> bool:
+    """Whether `o` reinterprets each element as one of the same width."""
+    return o.kind.full_name == "stablehlo.bitcast_convert" and o.dtype.bits == o.operands[0].dtype.bits
 
 
 def sole_op(body: Function, captures: int = 0) -> str:

@@ -11,6 +11,7 @@ from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import OpaqueType, Results, TensorType, Type, UnrankedType, result_types
+from hilo.passes.element_loops import element_loops
 from hilo.passes.quantized import lower_quantized
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
@@ -23,7 +24,7 @@ def legalize(f: Function) -> Function:
 
     Raises `Unsupported`, with op and location, for what cannot be compiled.
     """
-    f = rewrite(lower_quantized(f), _expansions())
+    f = element_loops(rewrite(lower_quantized(f), _expansions()))
     _check(f)
     return f
 
