@@ -6,6 +6,7 @@ A directory gets a file `probe<n>.npy` for each value, and `index.csv` with a li
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,9 +17,10 @@ from typing import Final
 import numpy as np
 
 from hilo.errors import Error
-from hilo.ir.dtypes import from_numpy
+from hilo.ir.dtypes import from_mlir, from_numpy
 
 INDEX: Final = "index.csv"
+_ELEMENT: Final = re.compile(r"tensor<(?:\d+x)*(.+)>")
 
 
 class Probes:
@@ -45,7 +47,8 @@ class Probes:
         type_text = f"tensor<{shape}{from_numpy(value.dtype).mlir}>"
         path = directory / f"probe{self._count}.npy"
         try:
-            np.save(path, value, allow_pickle=False)
+            own = value.dtype.isbuiltin == 1  # files know numpy's own types; others are as many bytes
+            np.save(path, value if own else value.view(f"V{value.dtype.itemsize}"), allow_pickle=False)
             with (directory / INDEX).open("a", encoding="utf-8", newline="") as f:
                 csv.writer(f, lineterminator="\n").writerow((probe_id, type_text, path))
         except OSError as e:
@@ -57,6 +60,22 @@ class Probes:
         if not 0 <= iteration < len(found):
             raise Error(f"probe {probe_id!r} has {len(found)} values, so that there is no number {iteration}")
         return found[iteration]
+
+
+def read(directory: Path, probe_id: str, iteration: int = 0) -> np.ndarray:
+    """Value number `iteration` of a probe out of the files in `directory`; `Error` if it is not there."""
+    try:
+        with (directory / INDEX).open(encoding="utf-8", newline="") as f:
+            rows = [row for row in csv.reader(f) if row[0] == probe_id]
+    except FileNotFoundError:
+        rows = []
+    if not 0 <= iteration < len(rows):
+        raise Error(f"probe {probe_id!r} has written {len(rows)} values, so that there is no number {iteration}")
+    _, type_text, path = rows[iteration]
+    element = from_mlir(_ELEMENT.sub(r"\1", type_text))
+    assert element is not None, type_text
+    value = np.load(path, allow_pickle=False)
+    return value if value.dtype == element.np else value.view(element.np)
 
 
 _PROBES: ContextVar[Probes | None] = ContextVar("hilo_probes", default=None)

@@ -17,6 +17,7 @@ from hilo.errors import Error
 from hilo.ir.interpret import run
 from hilo.ir.module import Function, Module, parameter, topological
 from hilo.ir.op import GET, Op
+from hilo.testing.probed import without_probes, written
 from hilo.testing.slack import summation_slack
 
 CLOSE_ULPS: Final = 3  # expect_close of custom calls
@@ -28,7 +29,8 @@ EQ_ALMOST: Final = 1e-4  # eq, of floats
 
 @dataclass(frozen=True)
 class Check:
-    """What one result must be: `kind` is the name of the check (eq, expect_eq, expect_close, expect_almost_eq)."""
+    """What one result must be: `kind` is the name of the check (eq, expect_eq, expect_close, expect_almost_eq,
+    expect_serialized_eq)."""
 
     kind: str
     want: np.ndarray
@@ -49,8 +51,8 @@ def _is_check(o: Op) -> bool:
 
 
 def _sides(o: Op) -> tuple[Op, Op]:
-    """(what is checked, what it must be)."""
-    got, want = o.operands
+    """(what is checked, what it must be); of what a probe has written: the value itself."""
+    got, want = o.operands if len(o.operands) == 2 else o.operands * 2
     return (want, got) if o.attrs["call_target_name"] == "check.eq" else (got, want)
 
 
@@ -103,9 +105,14 @@ def with_arguments(module: Module, name: str = "main", *, ops: bool = False
             new[o] = o.with_operands([new[x] for x in o.operands]) if changed else o
     results = [new[got] for got, _ in sides]
     function = Function("main", params, topological(results, params), results, loc=f.loc)
-    program = module.replace({**{k: v for k, v in module.functions.items() if k != name}, "main": function})
+    others = {k: without_probes(v) for k, v in module.functions.items() if k != name}
+    program = module.replace({**others, "main": without_probes(function)})
     values = _values(module, f, [*inputs, *(want for _, want in sides)])
     arrays, wanted = values[: len(inputs)], values[len(inputs) :]
+    read = {o: _probe(o) for o in checks if o.attrs["call_target_name"] == "check.expect_serialized_eq"}
+    if read:
+        found = dict(zip(read, written(module, f, [got for got, _ in sides], list(read.values())), strict=True))
+        wanted = [found[o] if o in found else w for o, w in zip(checks, wanted, strict=True)]
     slack = summation_slack(program, arrays)
     expected = [_check(o, w, s, ops) for o, w, s in zip(checks, wanted, slack, strict=True)]
     return program, arrays, expected
@@ -121,6 +128,11 @@ def _check(o: Op, want: np.ndarray, slack: Any, ops: bool) -> Check:
         return Check(kind, want, slack, absolute=EQ_ALMOST if kind == "eq" else ALMOST)
     most, least = (int(_setting(o, f"check.{m}_ulp_difference", n)) for m, n in (("max", OP_CLOSE_ULPS), ("min", 0)))
     return Check(kind, want, slack, most, float(_setting(o, "check.tolerance", OP_ALMOST)), least)
+
+
+def _probe(o: Op) -> tuple[str, int]:
+    """The probe's id, and the number of its value."""
+    return str(o.attrs["check.probe_id"]).strip('"'), int(_setting(o, "check.iter", 0))
 
 
 def _setting(o: Op, name: str, default: float) -> str:

@@ -17,7 +17,7 @@ from hilo.ir.types import Type
 
 NAMES: Final = (
     "check.eq", "check.expect_eq", "check.expect_eq_const", "check.expect_almost_eq", "check.expect_almost_eq_const",
-    "check.expect_close",
+    "check.expect_close", "check.expect_serialized_eq",
 )  # fmt: skip
 
 
