@@ -8,6 +8,7 @@ kernel applies them to what it has just summed up); gathers, sorts and control f
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir.module import Function
@@ -69,35 +70,35 @@ class _Fuser:
 
     def _place(self, o: Op) -> None:
         """Put `o` into groups."""
-        homes: dict[Group, None] = {}
+        homes: dict[Group, list[Op]] = {}  # with the users there: a value may have thousands in as many groups
         for u in self.users[o]:
             for g in self.groups[u]:
-                homes[g] = None
+                homes.setdefault(g, []).append(u)
         outside = o in self.results
         if contracts(o) and not outside and len(homes) == 1:
-            (g,) = homes
-            if g.accepts_contraction(o, self.users[o]):
+            ((g, users),) = homes.items()
+            if g.accepts_contraction(o, users):
                 self._join(o, g)
                 g.hero = o
                 return
         if _fusible(o):
             if not outside and len(homes) == 1:
-                (g,) = homes
-                if g.accepts(o, self.users[o], self.cap):
+                ((g, users),) = homes.items()
+                if g.accepts(o, users, self.cap):
                     self._join(o, g)
                     return
             if (
                 not outside
                 and homes
                 and self.costs.is_cheap(o)
-                and all(g.accepts(o, self.users[o], self.cap) for g in homes)
+                and all(g.accepts(o, users, self.cap) for g, users in homes.items())
             ):
                 for g in homes:
                     self._join(o, g)
                 return
             if o.kind.full_name != "stablehlo.constant":
                 for g in sorted(homes, key=lambda g: self.position[g.first]):
-                    if g.accepts_result(o, self.users[o], self.cap) and not self._cycle(g, homes):
+                    if g.accepts_result(o, homes[g], self.cap) and not self._cycle(g, homes):
                         self._join(o, g)
                         self.home[o] = g
                         g.results.append(o)
@@ -144,7 +145,7 @@ class _Fuser:
         g.add(o)
         self.groups.setdefault(o, []).append(g)
 
-    def _cycle(self, g: Group, homes: dict[Group, None]) -> bool:
+    def _cycle(self, g: Group, homes: Iterable[Group]) -> bool:
         """Whether another group of `homes` leads to `g`: then `g` must not give them anything."""
         limit = max(self.position[o] for o in g.ops)
         stack = [h for h in homes if h is not g]
