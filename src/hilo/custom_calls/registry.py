@@ -19,7 +19,8 @@ import numpy as np
 from hilo.custom_calls.site import CallSite
 from hilo.errors import Error, Unsupported
 
-BUILTIN: Final[list[str]] = []  # modules whose import registers targets (`register(..., builtin=True)`)
+# Modules whose import registers targets (`register(..., builtin=True)`).
+BUILTIN: Final[list[str]] = [f"hilo.custom_calls.{m}" for m in ("lapack", "decompositions", "topk")]
 CONVENTIONS: Final = ("python",)
 _KEYWORDS: Final = ("results", "attributes", "backend_config", "call")
 
