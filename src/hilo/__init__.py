@@ -17,24 +17,29 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Error", "Executable", "Module", "Options", "build", "compile", "interpret", "load", "parse",
-           "register_custom_call"]  # fmt: skip
+__all__ = ["Error", "Executable", "HostQueues", "Module", "Options", "Probes", "build", "compile", "interpret",
+           "interpret_parallel", "load", "parse", "register_custom_call"]  # fmt: skip
 
 if TYPE_CHECKING:
     from hilo import build
-    from hilo.api import compile, interpret, load, parse, register_custom_call  # noqa: A004
+    from hilo.api import compile, interpret, interpret_parallel, load, parse, register_custom_call  # noqa: A004
     from hilo.errors import Error
+    from hilo.ir.host import HostQueues
     from hilo.ir.module import Module
+    from hilo.ir.probes import Probes
     from hilo.options import Options
     from hilo.runtime.executable import Executable
 
 _HOME = {
     "Error": "hilo.errors",
     "Executable": "hilo.runtime.executable",
+    "HostQueues": "hilo.ir.host",
     "Module": "hilo.ir.module",
     "Options": "hilo.options",
+    "Probes": "hilo.ir.probes",
     "compile": "hilo.api",
     "interpret": "hilo.api",
+    "interpret_parallel": "hilo.api",
     "load": "hilo.api",
     "parse": "hilo.api",
     "register_custom_call": "hilo.api",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ from hilo.errors import Error
 from hilo.ir.module import Module
 
 if TYPE_CHECKING:
+    from hilo.ir.host import HostQueues
+    from hilo.ir.probes import Probes
     from hilo.options import Options
     from hilo.runtime.executable import Executable
 
@@ -63,17 +65,52 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
                           shapes=shapes, donate=tuple(donate), options=options)  # fmt: skip
 
 
-def interpret(program: Program, *arrays: Any, entry: str = "main") -> list[np.ndarray]:
+def interpret(program: Program, *arrays: Any, entry: str = "main", host: HostQueues | None = None,
+              probes: Probes | None = None) -> list[np.ndarray]:  # fmt: skip
     """Run a program with every op's reference semantics in numpy: slow, exact, the arbiter of everything else.
+
+    host       the queues that `infeed`, `outfeed`, `send` and `recv` exchange arrays through
+    probes     what takes down the values of `interpreter.probe`
 
     Raises `Error` if the arrays do not fit the entry function's parameters; nothing is cast.
     """
+    from hilo.ir.host import connected
     from hilo.ir.interpret import interpret as run
+    from hilo.ir.probes import recording
 
     module = _module(program)
     if entry not in module.functions:
         raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions)}")
-    return run(module, arrays, entry)
+    with connected(host), recording(probes):
+        return run(module, arrays, entry)
+
+
+def interpret_parallel(program: Program, inputs: Sequence[Sequence[Any]], *, replicas: int = 1, partitions: int = 1,
+                       entry: str | Sequence[str] = "main", host: HostQueues | Sequence[HostQueues] | None = None,
+                       probes: Probes | None = None) -> list[list[np.ndarray]]:  # fmt: skip
+    """Run a program in a grid of simulated processes, with the collectives' semantics in the specification.
+
+    inputs     the arguments of each process: those of replica r, partition p at r * partitions + p
+    entry      the function that all run, or one for each process
+    host       the queues of `infeed`, `outfeed`, `send` and `recv` that all share, or one for each process; None: what
+               a process sends to a channel of the host another one can receive from it
+    probes     what takes down the values of `interpreter.probe`
+
+    Gives the results of each process, in the order of `inputs`. Runs are deterministic. The first error of a process
+    ends all; processes that wait for each other for ever are an `Error` that says what each one waits for.
+    """
+    from hilo.ir.parallel import interpret_grid
+    from hilo.ir.probes import recording
+    from hilo.ir.process import Grid
+
+    module = _module(program)
+    grid = Grid(replicas, partitions)
+    names = [entry] * len(grid.processes) if isinstance(entry, str) else list(entry)
+    for name in names:
+        if name not in module.functions:
+            raise Error(f"no function @{name}; there are {', '.join('@' + n for n in module.functions)}")
+    with recording(probes):
+        return interpret_grid(module, grid, [module[name] for name in names], inputs, host)
 
 
 def register_custom_call(name: str, function: Any = None, *, convention: str = "python") -> Any:

@@ -143,3 +143,26 @@ def test_opt_stops_and_prints_the_state(hilo) -> None:
         "%e =", "%zeros = stablehlo.constant dense<-0.0> : tensor<4x8xf32>\n  %e ="))  # fmt: skip
     assert "dense<-0" in hilo("opt", "twice.mlir", HILO_STOP="inline").output
     assert "dense<-0" not in hilo("opt", "twice.mlir").output
+
+
+def test_run_simulates_a_grid(hilo, tmp_path: Path) -> None:
+    Path("gather.mlir").write_text("""func.func @main(%x: tensor<2xf32>) -> tensor<4xf32> {
+      %y = "stablehlo.all_gather"(%x) {all_gather_dim = 0 : i64, replica_groups = dense<[[1, 0]]> : tensor<1x2xi64>}
+          : (tensor<2xf32>) -> tensor<4xf32>
+      %z = interpreter.probe %y, probe_id = "y" : tensor<4xf32>
+      return %z : tensor<4xf32>
+    }""")
+    for k in range(2):
+        np.save(f"{k}.npy", np.full((2,), k, np.float32))
+    grid = ["--interpret", "--replicas", "2", "--save", "out.npz", "--probes", str(tmp_path)]
+    result = hilo("run", "gather.mlir", "0.npy", "1.npy", *grid)
+    assert "process (1, 0): result 0: float32[4]  [1., 1., 0., 0.]" in result.output, result.output
+    with np.load("out.npz") as saved:
+        assert saved["process1_result0"].tolist() == [1, 1, 0, 0]
+    assert np.load(tmp_path / "probe2.npy").tolist() == [1, 1, 0, 0]
+    assert "[1., 1., 1., 1.]" in hilo("run", "gather.mlir", "1.npy", *grid).output
+    assert hilo("run", "gather.mlir", "--random", "1", *grid, "--partitions", "2").output.count("process (") == 4
+    wrong = hilo("run", "gather.mlir", "0.npy", "1.npy", "1.npy", *grid)
+    assert (wrong.exit_code, "give 2, or the same 1 for all, not 3" in wrong.output + str(wrong.exception)) == (2, True)
+    wrong = hilo("run", "gather.mlir", "0.npy", "--partitions", "2")
+    assert (wrong.exit_code, "go with --interpret" in wrong.output + str(wrong.exception)) == (2, True)

@@ -15,6 +15,7 @@ from hilo.cli.common import (
     atomic_write,
     entry_option,
     function,
+    read_arrays,
     sizes,
     summary,
     target_option,
@@ -31,6 +32,9 @@ from hilo.cli.common import (
 @click.option("--random", "seed", type=click.IntRange(0), metavar="SEED", help="Random arrays instead of files.")
 @click.option("--dim", type=click.IntRange(0), metavar="N", help="With --random: sizes known only at run time are N.")
 @click.option("--interpret", is_flag=True, help="Run the reference interpreter instead of native code.")
+@click.option("--replicas", type=click.IntRange(1), metavar="R", help="With --interpret: simulate R replicas ...")
+@click.option("--partitions", type=click.IntRange(1), metavar="P", help="... by P partitions: a grid of processes.")
+@click.option("--probes", metavar="DIR", type=click.Path(), help="With --interpret: write the values of probes to DIR.")
 @click.option(
     "--check", is_flag=True, help="Run the interpreter beside the native code; name the first op that differs."
 )
@@ -39,7 +43,8 @@ from hilo.cli.common import (
     "--save", metavar="FILE.npz", type=click.Path(), help="Save the results as result0, result1 ..."
 )
 def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, seed: int | None,
-            dim: int | None, interpret: bool, check: bool, timed: bool, save: str | None) -> None:  # fmt: skip
+            dim: int | None, interpret: bool, replicas: int | None, partitions: int | None, probes: str | None,
+            check: bool, timed: bool, save: str | None) -> None:  # fmt: skip
     """Run a program (StableHLO text) on arrays from .npy or .npz files, in the order of its parameters.
 
     \b
@@ -48,14 +53,21 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     hilo run model.mlir --random 0 --check
     hilo run dynamic.mlir --random 0 --dim 8
     hilo run model.mlir x.npy --save results.npz
+    hilo run sharded.mlir x0.npy x1.npy --interpret --partitions 2
     """
     module = hilo.load(file)
+    if not interpret and (replicas or partitions or probes):
+        raise hilo.Error("--replicas, --partitions and --probes go with --interpret: native code runs as one process")
+    recorder = hilo.Probes(probes) if probes else None
+    if replicas or partitions:
+        _grid(module, entry, replicas or 1, partitions or 1, arrays, seed, recorder, save)
+        return
     args = arguments(function(module, entry), arrays, seed, lambda: sizes(module, entry, dim))
     if check:
         _check(module, entry, target, threads, args)
         return
     if interpret:
-        results = hilo.interpret(module, *args, entry=entry)
+        results = hilo.interpret(module, *args, entry=entry, probes=recorder)
     else:
         start = time.perf_counter()
         f = hilo.compile(module, entry=entry, target=target, threads=threads)
@@ -63,12 +75,40 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
         results = f(*args)
         if timed:
             _time(f, args, seconds)
+    _show("", results)
+    _save(save, {f"result{i}": r for i, r in enumerate(results)})
+
+
+def _show(where: str, results: list[Any]) -> None:
     for i, r in enumerate(results):
-        click.echo(f"result {i}: {summary(np.asarray(r))}")
-    if save:
-        with atomic_write(save) as out:
-            np.savez(out, **{f"result{i}": r for i, r in enumerate(results)})  # type: ignore[arg-type]
-        click.echo(f"saved {len(results)} arrays to {save}")
+        click.echo(f"{where}result {i}: {'a token' if r is None else summary(np.asarray(r))}")
+
+
+def _save(path: str | None, arrays: dict[str, Any]) -> None:
+    if path:
+        arrays = {k: a for k, a in arrays.items() if a is not None}  # tokens
+        with atomic_write(path) as out:
+            np.savez(out, **arrays)
+        click.echo(f"saved {len(arrays)} arrays to {path}")
+
+
+def _grid(module: hilo.Module, entry: str, replicas: int, partitions: int, files: tuple[str, ...], seed: int | None,
+          probes: hilo.Probes | None, save: str | None) -> None:  # fmt: skip
+    """Run as a grid of processes. Files hold the arguments of one process after the other, or of all alike."""
+    f, count = function(module, entry), replicas * partitions
+    if files:
+        given, n = [a for path in files for a in read_arrays(path)], len(f.params)
+        if len(given) not in (n, n * count):
+            raise hilo.Error(f"@{entry} takes {n} arrays in each of {count} processes: give {n * count}, or the same "
+                             f"{n} for all, not {len(given)}")  # fmt: skip
+        inputs = [given if len(given) == n else given[k * n : (k + 1) * n] for k in range(count)]
+    else:
+        inputs = [arguments(f, (), None if seed is None else seed + k) for k in range(count)]
+    results = hilo.interpret_parallel(module, inputs, replicas=replicas, partitions=partitions, entry=entry,
+                                      probes=probes)  # fmt: skip
+    for k, each in enumerate(results):
+        _show(f"process {divmod(k, partitions)}: ", each)
+    _save(save, {f"process{k}_result{i}": r for k, each in enumerate(results) for i, r in enumerate(each)})
 
 
 def _time(f: Any, args: list[np.ndarray], compile_seconds: float) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Condition
 from typing import Any, Final
@@ -69,11 +70,11 @@ class HostQueues:
 
     def incoming(self, channel: int) -> Key:
         """The queue that a recv from the host reads."""
-        return ("channel" if self.loopback else "channel to the program", channel)
+        return ("" if self.loopback else "from the host", channel)
 
     def outgoing(self, channel: int) -> Key:
         """The queue that a send to the host writes."""
-        return ("channel" if self.loopback else "channel to the host", channel)
+        return ("" if self.loopback else "to the host", channel)
 
     def push(self, key: Key, arrays: list[np.ndarray]) -> None:
         with self._changed:
@@ -102,7 +103,22 @@ def name(key: Key) -> str:
     kind, which = key
     if kind in ("infeed", "outfeed"):
         return f"the {kind}" + (f" {which!r}" if which else "")
-    return f"{kind} {which}"
+    return f"channel {which} {kind}".rstrip()
 
 
-QUEUES: Final[ContextVar[HostQueues | None]] = ContextVar("hilo_host_queues", default=None)
+_QUEUES: Final[ContextVar[HostQueues | None]] = ContextVar("hilo_host_queues", default=None)
+
+
+def current() -> HostQueues | None:
+    """The queues of the program that is running; None: it has none."""
+    return _QUEUES.get()
+
+
+@contextmanager
+def connected(queues: HostQueues | None) -> Iterator[None]:
+    """Programs that are interpreted inside of the `with` block use `queues`."""
+    token = _QUEUES.set(queues)
+    try:
+        yield
+    finally:
+        _QUEUES.reset(token)

@@ -143,9 +143,14 @@ def _array(value: Any, t: Type) -> Any:
     return value
 
 
+def running() -> Module | None:
+    """The module that is running."""
+    return _MODULE.get()
+
+
 def callee(name: str) -> Function:
     """The function `name` of the module that is running."""
-    module = _MODULE.get()
+    module = running()
     if module is None or name not in module.functions:
         raise Error(f"there is no function @{name} to call")
     return module[name]

@@ -208,6 +208,8 @@ class Grid:
             others = [s for s, p in zip(self._states, self.processes, strict=True) if p is not first]
             more = f", and {len(others) - 8} more" if len(others) > 8 else ""
             raise Error(f"{error.message}; {', '.join(others[:8])}{more}", loc=error.loc, op=error.op)
+        if isinstance(error, Error) and len(self.processes) > 1:
+            error.message = f"process {first.id}: {error.message}"
         raise error
 
 

@@ -48,7 +48,8 @@ def _alone(groups: Groups) -> bool:
     if isinstance(groups, Opaque):
         raise Unsupported(f"groups along the axes of a mesh, {groups}, cannot run")
     if any(len([p for p in g if p >= 0]) > 1 for g in groups):
-        raise Unsupported(f"groups {tuple(map(tuple, groups))} need several processes, but the program runs as one")
+        raise Unsupported(f"groups {tuple(map(tuple, groups))} need several processes, but the program runs as one; "
+                          "hilo.interpret_parallel simulates several")  # fmt: skip
     return not groups or any(0 in g for g in groups)
 
 
@@ -357,7 +358,8 @@ def check_pairs(pairs: Groups, rules: tuple[str, str, str, str], label: str = "I
 
 def _sends_to_itself(pairs: Groups) -> bool:
     if any(n > 0 for p in pairs for n in p):
-        raise Unsupported(f"pairs {tuple(map(tuple, pairs))} need several processes, but the program runs as one")
+        raise Unsupported(f"pairs {tuple(map(tuple, pairs))} need several processes, but the program runs as one; "
+                          "hilo.interpret_parallel simulates several")  # fmt: skip
     return bool(pairs)
 
 

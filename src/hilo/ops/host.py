@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 
 from hilo.errors import Error, Unsupported, require
+from hilo.ir import host
 from hilo.ir.dtypes import f32
-from hilo.ir.host import QUEUES, HostQueues, Key, name
+from hilo.ir.host import HostQueues, Key, name
 from hilo.ir.interpret import check_argument
 from hilo.ir.op import Op
 from hilo.ir.process import Process, current
@@ -34,7 +35,7 @@ def _no_queue(*_: Any, **__: Any) -> NoReturn:
 
 
 def _queues() -> HostQueues:
-    return QUEUES.get() or _no_queue()
+    return host.current() or _no_queue()
 
 
 def _from_host(op_name: str, key: Key, types: Sequence[Type]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, NoReturn
 
 import numpy as np
@@ -9,10 +10,11 @@ import numpy as np
 from hilo.errors import Error, Unsupported, require
 from hilo.ir import probes
 from hilo.ir.dtypes import f32
-from hilo.ir.host import QUEUES, HostQueues
-from hilo.ir.interpret import callee, check_arguments, run
+from hilo.ir.host import HostQueues
+from hilo.ir.interpret import callee, run, running
 from hilo.ir.module import Module
 from hilo.ir.op import Op
+from hilo.ir.parallel import interpret_grid
 from hilo.ir.process import Grid, Process, current
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, Type, compatible, result_types
@@ -60,17 +62,9 @@ class run_parallel:
         wanted = sum(len(f.params) for f in functions)
         if wanted != len(values):
             raise Error(f"the programs take {wanted} arguments in all, not {len(values)}")
-        rest = list(values)
-        arguments = []
-        for f in functions:
-            arguments.append(check_arguments(f, rest[: len(f.params)]))
-            del rest[: len(f.params)]
-        token = QUEUES.set(queues)
-        try:
-            grid = Grid(len(programs), len(programs[0]))
-            found = grid.run(lambda p: run(functions[p.number], arguments[p.number]))
-        finally:
-            QUEUES.reset(token)
+        rest = iter(values)
+        inputs = [list(islice(rest, len(f.params))) for f in functions]
+        found = interpret_grid(running(), Grid(len(programs), len(programs[0])), functions, inputs, queues)
         return one_or_tuple([r for results in found for r in results])
 
     expand = staticmethod(_interpreted)

@@ -16,7 +16,8 @@ from hilo.errors import require
 from hilo.ir.quantized import RULES, QuantizedType, check_fits, expressed, quantization, stored
 from hilo.ir.types import Results, TensorType, Type, compatible, result_types
 from hilo.ops.checks import tensor
-from hilo.ops.quantized import dequantize, quantize
+from hilo.ops.numeric import wrap_int
+from hilo.ops.quantized import dequantize, parameters, quantize
 
 Check = Callable[[tuple[Type, ...], Type, dict[str, Any]], None]  # (operand types, result type, attributes)
 
@@ -261,6 +262,25 @@ class StorageRule:
         return o.kind.evaluate(*arrays, **plain)
 
 
+class _Zeros(StorageRule):
+    """Ops that give zeros beside what they move: stored integers are moved as distances from the zero point."""
+
+    def evaluate(self, o: Any, arrays: list[Any], attrs: dict[str, Any]) -> Any:
+        moved = [_shifted(a, x.type, -1) for a, x in zip(arrays, o.operands, strict=True)]
+        value = super().evaluate(o, moved, attrs)
+        if not isinstance(o.type, Results):
+            return _shifted(value, o.type, 1)
+        return tuple(_shifted(v, t, 1) for v, t in zip(value, o.type.types, strict=True))
+
+
+def _shifted(a: np.ndarray, t: Type, sign: int) -> np.ndarray:
+    """Stored integers plus or minus the zero points of their type, which wrap around."""
+    q = quantization(t)
+    if q is None:
+        return a
+    return wrap_int(a.astype(np.int64) + sign * parameters(tensor(t))[1].astype(np.int64), q.storage)
+
+
 class _Bits(StorageRule):
     """bitcast_convert: the storage types' bits."""
 
@@ -312,6 +332,8 @@ def _fill() -> None:
         RULES[f"stablehlo.{name}"] = StorageRule(_uniform_shape)
     for name in ("broadcast_in_dim", "dynamic_broadcast_in_dim"):
         RULES[f"stablehlo.{name}"] = StorageRule(_broadcast)
+    for name in ("collective_broadcast", "collective_permute"):
+        RULES[f"stablehlo.{name}"] = _Zeros()
     RULES["stablehlo.transpose"] = StorageRule(_transposed)
     RULES["stablehlo.bitcast_convert"] = _Bits(_nothing)
 
