@@ -20,6 +20,7 @@ from typing import Any
 import click
 import numpy as np
 
+from benchmarks.dynamic import dynamic
 from benchmarks.limits import measure as measure_limits
 from benchmarks.modules import Case, cases
 from benchmarks.peers import PEERS, Unsuitable
@@ -72,6 +73,9 @@ def run(
 SMALL = "add_1x1,mnist,matmul_64,matmul_128,matmul_256,while_,sort_4k,softmax_1003,layernorm_grad,column,argmax,take"
 
 
+main.add_command(dynamic)
+
+
 @main.command("gate")
 @click.option("--names", default=SMALL, show_default=True, help="Small rows, so that it takes a minute.")
 @click.option("--threads", default=2, show_default=True)
@@ -86,6 +90,26 @@ def gate(names: str, threads: int, least: float) -> None:
     slower = [r["name"] for r in rows if r["xla"] / r["hilo"] < least]
     if slower:
         sys.exit(f"slower than XLA: {', '.join(slower)}")
+
+
+@main.command("scale")
+@click.option("--ops", default="5000,15000,50000", show_default=True, help="Comma-separated numbers of ops.")
+def scale(ops: str) -> None:
+    """Compile unrolled programs of growing length, cache off: CPU seconds, which should grow with the ops."""
+    import hilo
+    from benchmarks.unrolled import KINDS, program
+
+    os.environ["HILO_CACHE"] = "0"
+    sizes = [int(n) for n in ops.split(",")]
+    print("| program | " + " | ".join(f"{n} ops, s" for n in sizes) + " |\n|" + "---|" * (len(sizes) + 1))
+    for kind in KINDS:
+        cells = []
+        for n in sizes:
+            text = program(kind, n)
+            start = time.process_time()
+            hilo.compile(text, threads=2)
+            cells.append(f"{time.process_time() - start:.2f}")
+        print(f"| {kind} | " + " | ".join(cells) + " |", flush=True)
 
 
 @main.command("plot")
