@@ -1,11 +1,11 @@
-"""Rules: a pattern and a template; sets of rules, compiled when first used. Imports only ir."""
+"""Rules: a pattern and a template; sets of rules, each compiled when first tried. Imports only ir."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from hilo.ir.op import Op, OpDef
 from hilo.rewrite.compiler import Compiler, Match, readings, required_kinds
@@ -19,14 +19,25 @@ def caller(depth: int) -> str:
     return f"{path.parent.name}/{path.name}:{frame.f_lineno}"
 
 
-class Ready(NamedTuple):
-    """A compiled rule: for ops of `kind` whose operands have the kinds `needs`, one of them a kind out of `among`."""
+class Ready:
+    """One reading of a rule: for ops of `kind` whose operands have the kinds `needs`, one of them a kind out of
+    `among`. Compiled when an op of such kinds is met: a program meets few of all rules."""
 
-    kind: OpDef
-    match: Match
-    rule: Rule
-    needs: tuple[tuple[int, OpDef], ...]
-    among: frozenset[OpDef]
+    __slots__ = ("_match", "among", "kind", "needs", "reading", "rule")
+
+    def __init__(self, reading: Pattern, rule: Rule, among: frozenset[OpDef]) -> None:
+        self.kind: OpDef = reading.symbol.kind
+        self.reading = reading
+        self.rule = rule
+        self.needs: tuple[tuple[int, OpDef], ...] = tuple(required_kinds(reading))
+        self.among = among
+        self._match: Match | None = None
+
+    @property
+    def match(self) -> Match:
+        if self._match is None:
+            self._match = Compiler(self.reading, self.rule.template).function()
+        return self._match
 
     def may_match(self, kinds: tuple[OpDef, ...], more: bool) -> bool:
         """Whether operands of these kinds (and `more` that are not known) could match."""
@@ -72,20 +83,19 @@ class Rule:
         name = getattr(self.template, "__name__", "")
         return "..." if name == "<lambda>" else name or repr(self.template)
 
-    def compiled(self) -> Iterator[Ready]:
-        """One function for each way to read the patterns (commutative ops both ways)."""
+    def ready(self) -> Iterator[Ready]:
+        """One for each way to read the patterns (commutative ops both ways)."""
         among = frozenset(Symbol(f"stablehlo.{name}").kind for name in self.among)
         for pattern in self.patterns:
             for reading in readings(pattern):
-                match = Compiler(reading, self.template).function()
-                yield Ready(reading.symbol.kind, match, self, tuple(required_kinds(reading)), among)
+                yield Ready(reading, self, among)
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.where})"
 
 
 class RuleSet:
-    """Rules in order, by theme; `set_a + set_b` has the rules of both. Compiled when first used."""
+    """Rules in order, by theme; `set_a + set_b` has the rules of both. A rule is compiled when it is first tried."""
 
     def __init__(self, name: str, rules: Iterable[Rule] = ()) -> None:
         self.name = name
@@ -153,11 +163,11 @@ class RuleSet:
 
     @property
     def table(self) -> dict[OpDef, tuple[Ready, ...]]:
-        """Compiled rules by kind of the op that they match."""
+        """The rules by kind of the op that they match."""
         if self._table is None:
             table: dict[OpDef, tuple[Ready, ...]] = {}
             for rule in self.rules:
-                for ready in rule.compiled():
+                for ready in rule.ready():
                     table[ready.kind] = (*table.get(ready.kind, ()), ready)
             self._table = table
         return self._table
