@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 OURS = ("hilo", "hilo-bound")
+COMPILATION = {("compile", "s"): "compile", ("again", "s"): "again", ("peak", "MB"): "peak_mb"}
 EQUAL = 0.97  # two values within 3 % are equal
 
 
@@ -40,7 +41,7 @@ def table(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
     head = ["module", *(f"{p} ms" for p in ours), *(["% of limit"] if with_limit else [])]
     head += [x for p in others for x in (f"{p} ms", f"{p} / hilo")]
     if with_compile:
-        head += [f"compile {p} s" for p in peers] + [f"peak {p} MB" for p in peers]
+        head += [f"{what} {p} {unit}" for what, unit in COMPILATION for p in peers]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for r in rows:
         cells = [r["name"], *(_number(r.get(p)) for p in ours)]
@@ -50,8 +51,7 @@ def table(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
             q = ratio(r, p)
             cells += [_number(r.get(p)), "" if q is None else f"{q:.2f}"]
         if with_compile:
-            cells += [_number(r.get(f"{p}_compile")) for p in peers]
-            cells += [f"{r[f'{p}_peak_mb']:.0f}" if f"{p}_peak_mb" in r else "" for p in peers]
+            cells += [_number(r.get(f"{p}_{COMPILATION[what, unit]}")) for what, unit in COMPILATION for p in peers]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
