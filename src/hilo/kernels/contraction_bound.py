@@ -68,4 +68,4 @@ def constant_of(o: Op) -> Op | None:
 def arranges(op: Op) -> bool:
     """Whether the kernel of `op` may ask for constants in a layout of its own."""
     fused = op.kind.full_name == "hilo.fusion" and op.attrs["kind"] == "contraction"
-    return fused or op.kind.full_name in ("stablehlo.dot_general", "stablehlo.dot")
+    return fused or op.kind.full_name in ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")

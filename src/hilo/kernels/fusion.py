@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
 from hilo.ir.op import Op
-from hilo.kernels import attention, contraction, elementwise, rows, transpose
+from hilo.kernels import attention, contraction, convolution, elementwise, rows, transpose
 from hilo.kernels.lowered import Lowered
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
@@ -46,6 +46,8 @@ def lower_contraction(op: Op, target: Target) -> Lowered:
     epilogue = contraction.Epilogue(result.tensor, body.param_types, build, (first, second))
     alone = {x: sum(x in o.operands for o in body.ops) == 1 for x in hero.operands}
     outside = [op.operands[i] if alone[x] else x for i, x in zip((first, second), hero.operands, strict=True)]
+    if hero.kind.full_name == "stablehlo.convolution":
+        return convolution.lower_convolution(hero.with_operands(outside), target, epilogue)
     return contraction.lower_contraction(hero.with_operands(outside), target, epilogue)
 
 

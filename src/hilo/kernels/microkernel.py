@@ -98,7 +98,7 @@ def tile(t: Tile) -> Func:
         return mask if j == vectors - 1 else None
 
     start = [b.const(0, v)] * (rows * vectors)
-    multiples = _multiples(b, a_row, min(rows, _GROUP))
+    offsets = multiples(b, a_row, min(rows, _GROUP))
     bases = [b.gep(a, b.mul(a_row, g)) for g in range(0, rows, _GROUP)]
     combine = COMBINE[t.combine]
 
@@ -108,7 +108,7 @@ def tile(t: Tile) -> Func:
             b.prefetch(b.gep(pf, 64 * line), locality=2)
         columns = [load_b(b, bk, b.i64(j * b_step), v, t.narrow, mask_of(j)) for j in range(vectors)]
         for i in range(rows):
-            x = b.splat(b.load(b.gep(base[i // _GROUP], multiples[i % _GROUP]), v.with_lanes(1)), t.lanes)
+            x = b.splat(b.load(b.gep(base[i // _GROUP], offsets[i % _GROUP]), v.with_lanes(1)), t.lanes)
             for j in range(vectors):
                 acc[i * vectors + j] = combine(b, acc[i * vectors + j], x, columns[j])
         return [b.gep(bk, b_k), b.gep(pf, ahead_k), *(b.gep(p, a_k) for p in base), *acc]
@@ -144,7 +144,7 @@ def load_b(b: Builder, ptr: Node, offset: Node, v: VType, narrow: str, mask: Nod
     return arith.load_elem(b, ptr, offset, dtype(narrow), v.lanes, mask).re
 
 
-def _multiples(b: Builder, stride: Node, count: int) -> list[Node]:
+def multiples(b: Builder, stride: Node, count: int) -> list[Node]:
     """0, 1 ... times `stride`, in the forms that addresses of machines have: a register times 1, 2, 4."""
     three = b.mul(stride, 3) if count > 3 else stride
     all_ = [

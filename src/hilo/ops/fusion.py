@@ -22,6 +22,7 @@ from hilo.loop.index import Index, linear, node
 
 REGION: Final = 64  # elements of a value in a region that kernels compute in registers
 SMALL_TURN: Final = 4096  # elements below which moving data in any order costs nothing
+CONTRACTIONS: Final = frozenset(("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"))
 KINDS = ("loop", "rows", "contraction", "attention")
 Indices = tuple[Index, ...]
 Source = Callable[[Indices], Elem]
@@ -32,8 +33,8 @@ class fusion:
     """Several ops computed by one kernel: the results of `body` on the operands.
 
     `kind` says what kernel it is for: "loop" (all results have one shape and are computed element by element), "rows"
-    (reductions, and what is computed from them row by row), "contraction" (one `dot_general` or `dot` of parameters,
-    and one result that is computed from its elements, each from the one at the same place) or "attention" (a product, a
+    (reductions, and what is computed from them row by row), "contraction" (one `dot_general`, `dot` or `convolution` of
+    parameters, and one result that is computed from its elements, each from the one at the same place) or "attention" (a product, a
     row region of the product's rows, another product). Made by passes/fuse.py and passes/attention.py.
     """
 
@@ -133,9 +134,11 @@ class Elements:
 
 def contracts(o: Op) -> bool:
     """Whether `o` is a contraction that a kernel may compute together with what follows it."""
-    if o.kind.full_name not in ("stablehlo.dot_general", "stablehlo.dot") or not isinstance(o.type, TensorType):
+    if o.kind.full_name not in CONTRACTIONS or not isinstance(o.type, TensorType):
         return False
     types = (o.type, *(x.type for x in o.operands))
+    if o.kind.full_name == "stablehlo.convolution" and not all(isinstance(t, TensorType) and t.is_static for t in types):
+        return False
     return all(isinstance(t, TensorType) and t.size != -1 and not t.dtype.is_complex for t in types)
 
 

@@ -1,0 +1,175 @@
+"""The innermost part of convolutions: a tile of C in registers, its rows of A found by strides in two groups, its depth
+in segments. Imports loop, kernels.microkernel.
+
+A is contiguous along k inside a segment. All strides are in bytes and arguments, so that one function serves all
+convolutions. The sum over k runs in order and without a break.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Final
+
+from hilo.kernels.microkernel import COMBINE, load_b, memory_size, multiples
+from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+
+
+@dataclass(frozen=True)
+class Tile:
+    """`rows` x `vectors` accumulators of `lanes` elements of type `scalar`; `combine`: see microkernel.COMBINE."""
+
+    combine: str
+    scalar: str
+    rows: int
+    vectors: int
+    lanes: int
+
+    @property
+    def name(self) -> str:
+        return f"conv_tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}"
+
+    @property
+    def group(self) -> int:
+        """Rows of the first of two groups; the second has the others."""
+        return group_of(self.rows)
+
+
+def group_of(rows: int) -> int:
+    return (rows + 1) // 2
+
+
+PARAMS: Final = [
+    ("a", PTR),
+    ("b", PTR),
+    ("k", I64),
+    ("a_row", I64),
+    ("b_k", I64),
+    ("ahead", PTR),
+    ("ahead_k", I64),
+    ("a_group", I64),
+    ("segments", I64),
+    ("a_segment", I64),
+    ("b_segment", I64),
+    ("c", PTR),
+    ("c_row", I64),
+    ("c_group", I64),
+    ("more", I64),
+]
+
+
+@cache
+def tile(t: Tile) -> Func:
+    """C tile = A B, or C tile + A B where `more` is not 0.
+
+    Row i of the first group is at a + i * a_row, the second group is `a_group` further (C likewise). Element k of
+    segment s of A is s * a_segment + k elements further; its row of B is at b + s * b_segment + k * b_k. The line at
+    `ahead` + (number of the step) * ahead_k is brought into the second-level cache.
+    """
+    f = Func(t.name, PARAMS, inline="never")
+    b = Builder(f)
+    a, bp, k, a_row, b_k, ahead, ahead_k, a_group, segments, a_segment, b_segment, c, c_row, c_group, more = f.params
+    v = VType(t.scalar, t.lanes)
+    step = t.lanes * v.size
+    combine = COMBINE[t.combine]
+    offsets = multiples(b, a_row, t.group)
+    groups = range(0, t.rows, t.group)
+
+    def segment(_: Node, pa: Node, pb: Node, pf: Node, *sums: Node) -> list[Node]:
+        def turn(_: Node, bk: Node, pf: Node, *state: Node) -> list[Node]:
+            base, acc = state[: len(groups)], list(state[len(groups) :])
+            b.prefetch(pf, locality=2)
+            columns = [b.load(b.gep(bk, j * step), v) for j in range(t.vectors)]
+            for i in range(t.rows):
+                x = b.load(b.gep(base[i // t.group], offsets[i % t.group]), v.with_lanes(1))
+                for j, y in enumerate(columns):
+                    acc[i * t.vectors + j] = combine(b, acc[i * t.vectors + j], b.splat(x, t.lanes), y)
+            return [b.gep(bk, b_k), b.gep(pf, ahead_k), *(b.gep(p, v.size) for p in base), *acc]
+
+        bases = [pa if g == 0 else b.gep(pa, a_group) for g in groups]
+        _, pf, *end = b.for_(0, k, 1, turn, (pb, pf, *bases, *sums))
+        return [b.gep(pa, a_segment), b.gep(pb, b_segment), pf, *end[len(groups) :]]
+
+    zeros = [b.const(0, v)] * (t.rows * t.vectors)
+    _, _, _, *acc = b.for_(0, segments, 1, segment, (a, bp, ahead, *zeros))
+
+    def store(add: bool) -> None:
+        for i in range(t.rows):
+            row = b.gep(c if i < t.group else b.gep(c, c_group), b.mul(c_row, i % t.group))
+            for j in range(t.vectors):
+                at, x = b.gep(row, j * step), acc[i * t.vectors + j]
+                b.store(at, b.fadd(b.load(at, v), x) if add else x)
+
+    # Blocks of k are summed from zero and then added: errors grow with the number of blocks, not of terms.
+    b.if_(b.cmp("ne", more, 0), lambda: store(True), lambda: store(False))
+    b.ret()
+    return f
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Copying a panel of B: `vectors` x `lanes` columns, of type `narrow` in memory if they are to be widened."""
+
+    scalar: str
+    narrow: str
+    vectors: int
+    lanes: int
+    masks: bool
+
+    @property
+    def name(self) -> str:
+        return f"conv_pack_{self.scalar}{self.narrow}_{self.vectors}x{self.lanes}{'m' if self.masks else ''}"
+
+
+PACK_PARAMS: Final = [
+    ("to", PTR),
+    ("source", PTR),
+    ("b_k", I64),
+    ("b_segment", I64),
+    ("segments", I64),
+    ("k", I64),
+    ("live", I64),
+]
+
+
+@cache
+def pack(t: Pack) -> Func:
+    """Copy `segments` x `k` rows of a panel, one after the other; columns from `live` on become zeros."""
+    f = Func(t.name, PACK_PARAMS, inline="never")
+    b = Builder(f)
+    to, source, b_k, b_segment, segments, k, live = f.params
+    v = VType(t.scalar, t.lanes)
+    step, width = t.lanes * v.size, t.vectors * t.lanes * v.size
+    size = memory_size(t.scalar, t.narrow)
+
+    def rows(copy: Callable[[Node, Node], None]) -> None:
+        def segment(s: Node, dst: Node) -> list[Node]:
+            def row(_: Node, src: Node, dst: Node) -> list[Node]:
+                copy(src, dst)
+                return [b.gep(src, b_k), b.gep(dst, width)]
+
+            return [b.for_(0, k, 1, row, (b.gep(source, b.mul(s, b_segment)), dst))[1]]
+
+        b.for_(0, segments, 1, segment, (to,))
+
+    def whole(src: Node, dst: Node) -> None:
+        for j in range(t.vectors):
+            b.store(b.gep(dst, j * step), load_b(b, src, b.i64(j * t.lanes * size), v, t.narrow, None))
+
+    def masked(src: Node, dst: Node) -> None:
+        for j in range(t.vectors):
+            mask = b.cmp("slt", b.iota(I64.with_lanes(t.lanes)), b.sub(live, j * t.lanes))
+            b.store(b.gep(dst, j * step), load_b(b, src, b.i64(j * t.lanes * size), v, t.narrow, mask))
+
+    def one_by_one(src: Node, dst: Node) -> None:
+        for j in range(t.vectors):
+            b.store(b.gep(dst, j * step), b.const(0, v))
+        one = v.with_lanes(1)
+        b.for_(0, live, 1, lambda j: b.store(
+            b.gep(dst, b.mul(j, v.size)), load_b(b, src, b.mul(j, size), one, t.narrow, None)) and None)  # fmt: skip
+
+    edge = masked if t.masks else one_by_one
+    b.if_(b.cmp("eq", live, t.vectors * t.lanes), lambda: rows(whole), lambda: rows(edge))
+    b.ret()
+    return f

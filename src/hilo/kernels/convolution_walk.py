@@ -1,0 +1,295 @@
+"""The loops around the tiles of a convolution: one function for all of them, led by a table of numbers. Imports loop.
+
+What differs from convolution to convolution (sizes, strides, where windows lie inside) is data, so that a network of
+fifty convolutions has one nest of loops to generate code for. The table: the words `HEAD`, a record of `REGION` for
+each region, how many rows a tile takes of 0, 1 ... that are left (for one group, then for two), the tiles' addresses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Final
+
+from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+
+MOST_ROWS: Final = 24  # of a tile
+_GROUPS: Final = MOST_ROWS + 1  # entries of the tables that are indexed by numbers of rows
+
+HEAD: Final = (
+    # pointers: A, B, the result, room for sums, room for a packed panel; functions that finish a tile and pack a panel
+    "a", "b", "result", "sums", "packed", "finish", "pack",
+    # units: blocks of rows x blocks of panels; rows are cut at multiples of `step`
+    "units_m", "units_n", "rows", "step", "panels",
+    # a panel: its columns, their number in B, bytes between panels of B; panels of one group, and what the next one
+    # adds to A; whether the sums of whole panels may go into the result
+    "width", "columns", "b_panel", "per_group", "a_group", "direct",
+    # k: outer taps, segments, elements of a segment; how many are taken at a time; bytes of a row of B; whether to pack
+    "outer", "segments", "inner", "segments_step", "inner_step", "b_k", "packs",
+    # bytes of an element, of a place for sums (0: one place for all), lines of a panel's row, the number of regions
+    "size", "slot", "lines", "regions",
+)  # fmt: skip
+REGION: Final = (
+    # taps that lie inside: from, to, step of outer taps and of segments; from, to of a segment's elements; `bare`: none
+    "o_lo", "o_hi", "o_step", "s_lo", "s_hi", "s_step", "r_lo", "r_hi", "bare",
+    # A (bytes) and the row of the result (its number) at the origin; what one step along each of three axes adds
+    "a", "a0", "a1", "a2", "a_outer", "a_segment", "m", "m0", "m1", "m2", "n0", "n1", "n2",
+    # the axis that units cut, the first row along it, and the step
+    "axis", "first", "stride",
+    # a tile: rows along axis 2 at most, and along axis 1 (1 or 2)
+    "rows", "pair",
+)  # fmt: skip
+WORD: Final = 8
+RECORD: Final = WORD * len(REGION)
+_TABLES: Final = WORD * len(HEAD)
+NAME: Final = "conv_walk"
+
+
+class Table:
+    """The words of a table in the making: numbers, or nodes of pointers."""
+
+    def __init__(self, head: dict[str, int | Node], regions: Sequence[dict[str, int]], takes: Sequence[Sequence[int]],
+                 tiles: dict[int, Node]) -> None:  # fmt: skip
+        head["regions"] = len(regions)
+        self.words: list[int | Node] = [head[n] for n in HEAD]
+        for r in regions:
+            self.words += [r[n] for n in REGION]
+        for row in takes:
+            self.words += row
+        self.words += [tiles.get(n, 0) for n in range(_GROUPS)]
+
+    def write(self, b: Builder) -> Node:
+        """Write it to the stack, eight numbers at a time."""
+        count = -(-len(self.words) // 8) * 8
+        at = b.alloca(count * WORD)
+        words = [*self.words, *[0] * (count - len(self.words))]
+        for i in range(0, count, 8):
+            numbers = tuple(0 if isinstance(w, Node) else w for w in words[i : i + 8])
+            b.store(b.gep(at, i * WORD), b.const(numbers, VType("i64", 8)))
+        for i, w in enumerate(words):
+            if isinstance(w, Node):
+                b.store(b.gep(at, i * WORD), w)
+        return at
+
+
+def takes(rows: Sequence[int]) -> list[int]:
+    """For 0, 1 ... rows that are left: how many the next tile takes, of those that `rows` lists."""
+    return [max((r for r in rows if r <= left), default=0) for left in range(_GROUPS)]
+
+
+@cache
+def walk() -> Func:
+    """void conv_walk(ptr bufs, ptr table, i64 begin, i64 end): the units begin..end."""
+    f = Func(NAME, [("bufs", PTR), ("table", PTR), ("begin", I64), ("end", I64)], inline="never")
+    b = Builder(f)
+    _Walk(b, *f.params)
+    b.ret()
+    return f
+
+
+class _Walk:
+    """Writes the loops, from the outermost to the innermost."""
+
+    def __init__(self, b: Builder, bufs: Node, table: Node, begin: Node, end: Node) -> None:
+        self.b, self.bufs, self.table = b, bufs, table
+        pointers = ("a", "b", "result", "sums", "packed", "finish", "pack")
+        self.head = {n: b.load(b.gep(table, WORD * i), PTR if n in pointers else I64, invariant=True)
+                     for i, n in enumerate(HEAD)}  # fmt: skip
+        h = self.head
+        self.regions = b.gep(table, _TABLES)
+        self.taken = b.gep(self.regions, b.mul(h["regions"], RECORD))
+        self.tiles = b.gep(self.taken, 2 * WORD * _GROUPS)
+        self.row_bytes = b.mul(h["width"], h["size"])
+        # Of the unit, the panel and the block of k that are being written:
+        self.lo = self.hi = self.last_panel = self.column = self.live = self.a = self.direct = begin
+        self.o = self.s0 = self.s1 = self.r0 = self.r1 = self.depth = begin
+        self.b_at = self.b_k = self.b_segment = self.ahead = begin
+        b.for_(begin, end, 1, self.unit)
+
+    def cut(self, total: Node, parts: Node, i: Node) -> Node:
+        """The start of part i of `total` in about equal parts."""
+        return self.b.binary("udiv", self.b.mul(total, i), parts)
+
+    def unit(self, u: Node) -> None:
+        b, h = self.b, self.head
+        m = b.binary("udiv", u, h["units_n"])
+        n = b.sub(u, b.mul(m, h["units_n"]))
+        steps = b.binary("udiv", b.add(h["rows"], b.sub(h["step"], 1)), h["step"])
+        self.lo = b.mul(self.cut(steps, h["units_m"], m), h["step"])
+        self.hi = b.smin(b.mul(self.cut(steps, h["units_m"], b.add(m, 1)), h["step"]), h["rows"])
+        self.last_panel = b.sub(self.cut(h["panels"], h["units_n"], b.add(n, 1)), 1)
+        b.for_(self.cut(h["panels"], h["units_n"], n), b.add(self.last_panel, 1), 1, self.panel)
+
+    def panel(self, p: Node) -> None:
+        b, h = self.b, self.head
+        self.column = b.mul(p, h["width"])
+        self.live = b.smin(h["width"], b.sub(h["columns"], self.column))
+        self.a = b.gep(h["a"], b.mul(b.binary("udiv", p, h["per_group"]), h["a_group"]))
+        panel = b.gep(h["b"], b.mul(p, h["b_panel"]))
+        self.direct = b.and_(b.cmp("ne", h["direct"], 0), b.cmp("eq", self.live, h["width"]))
+        packs = b.cmp("ne", h["packs"], 0)
+        # With all panels done, a unit begins again with the first.
+        again = b.and_(b.cmp("eq", p, self.last_panel), b.cmp("eq", h["units_n"], 1))
+
+        def block(o: Node, s0: Node, r0: Node) -> None:
+            """The regions, for a block of k."""
+            self.o, self.s0, self.r0 = o, s0, r0
+            self.s1 = b.smin(b.add(s0, h["segments_step"]), h["segments"])
+            self.r1 = b.smin(b.add(r0, h["inner_step"]), h["inner"])
+            self.depth = b.sub(self.r1, r0)
+            count = b.sub(self.s1, s0)
+            first = b.add(b.mul(b.add(b.mul(o, h["segments"]), s0), h["inner"]), r0)
+            source = b.gep(panel, b.mul(first, h["b_k"]))
+
+            def packed() -> None:
+                segment = b.mul(h["inner"], h["b_k"])
+                b.callptr(h["pack"], [h["packed"], source, h["b_k"], segment, count, self.depth, self.live])
+
+            b.if_(packs, packed)
+            self.b_at = b.select(packs, h["packed"], source)
+            self.b_k = b.select(packs, self.row_bytes, h["b_k"])
+            self.b_segment = b.mul(b.select(packs, self.depth, h["inner"]), self.b_k)
+            following = b.gep(source, b.select(packs, h["b_panel"], b.mul(b.mul(count, self.depth), h["b_k"])))
+            self.ahead = b.select(again, h["b"], following)
+            b.for_(0, h["regions"], 1, self.region, (h["sums"], b.i64(0)))
+
+        def inner(o: Node, s0: Node) -> None:
+            b.for_(0, h["inner"], h["inner_step"], lambda r0: block(o, s0, r0))
+
+        b.for_(0, h["outer"], 1, lambda o: b.for_(
+            0, h["segments"], h["segments_step"], lambda s0: inner(o, s0)) and None)  # fmt: skip
+
+    def region(self, i: Node, sums: Node, turn: Node) -> Sequence[Node]:
+        b = self.b
+        record = b.gep(self.regions, b.mul(i, RECORD))
+        r = {n: b.load(b.gep(record, WORD * k), I64, invariant=True) for k, n in enumerate(REGION)}
+        since = b.sub(self.o, r["o_lo"])
+        s_lo, s_hi = b.smax(r["s_lo"], self.s0), b.smin(r["s_hi"], self.s1)
+        r_lo, r_hi = b.smax(r["r_lo"], self.r0), b.smin(r["r_hi"], self.r1)
+        known = b.cmp("sge", since, 0)
+        active = b.and_(known, b.cmp("slt", self.o, r["o_hi"]))
+        active = b.and_(active, b.cmp("eq", b.binary("urem", since, r["o_step"]), 0))
+        active = b.and_(active, b.and_(b.cmp("slt", s_lo, s_hi), b.cmp("slt", r_lo, r_hi)))
+
+        def rows(what: Node) -> Node:
+            """How many of the region's rows along the axis that units cut lie before row `what`."""
+            n = b.sub(what, r["first"])
+            count = b.binary("udiv", b.add(n, b.sub(r["stride"], 1)), r["stride"])
+            return b.select(b.cmp("sgt", n, 0), count, 0)
+
+        since_lo, since_hi = rows(self.lo), rows(self.hi)
+        bounds = []
+        for axis in range(3):
+            cut = b.cmp("eq", r["axis"], axis)
+            n = r[f"n{axis}"]
+            bounds.append((b.select(cut, b.smin(since_lo, n), 0), b.select(cut, b.smin(since_hi, n), n)))
+
+        def go() -> Sequence[Node]:
+            first = b.and_(b.cmp("sle", self.s0, r["s_lo"]), b.cmp("sle", self.r0, r["r_lo"]))
+            more = b.select(b.and_(first, b.cmp("eq", since, 0)), b.i64(0), b.i64(1))
+            last = b.and_(b.cmp("sge", self.s1, r["s_hi"]), b.cmp("sge", self.r1, r["r_hi"]))
+            last = b.and_(last, b.cmp("sge", b.add(self.o, r["o_step"]), r["o_hi"]))
+            steps = b.sub(b.add(b.sub(s_hi, s_lo), r["s_step"]), 1)
+            segments = b.select(b.cmp("ne", r["bare"], 0), b.i64(0), b.binary("udiv", steps, r["s_step"]))
+            to_outer = b.mul(b.binary("udiv", since, r["o_step"]), r["a_outer"])
+            to_segment = b.mul(b.binary("udiv", b.sub(s_lo, r["s_lo"]), r["s_step"]), r["a_segment"])
+            a = b.gep(self.a, b.add(b.add(r["a"], to_outer), b.add(to_segment, b.mul(r_lo, self.head["size"]))))
+            skipped = b.add(b.mul(b.sub(s_lo, self.s0), self.b_segment), b.mul(b.sub(r_lo, self.r0), self.b_k))
+            fixed = [segments, b.sub(r_hi, r_lo), b.gep(self.b_at, skipped), b.mul(r["s_step"], self.b_segment), more]
+            return self.tiles_of(r, bounds, a, fixed, last, sums, turn)
+
+        (turn,) = b.if_(active, go, lambda: (turn,))
+        count = b.const(1, I64)  # of rows, each of which has its place, whether it is its turn or not
+        for lo, hi in bounds:
+            count = b.mul(count, b.smax(b.sub(hi, lo), 0))
+        return [b.gep(sums, b.mul(count, self.head["slot"])), turn]
+
+    def tiles_of(self, r: dict[str, Node], bounds: list[tuple[Node, Node]], a: Node, fixed: list[Node], last: Node,
+                 sums: Node, turn: Node) -> Sequence[Node]:  # fmt: skip
+        b = self.b
+        (lo0, hi0), (lo1, hi1), (lo2, hi2) = bounds
+
+        def outermost(i0: Node, *state: Node) -> Sequence[Node]:
+            a_0, m_0 = b.gep(a, b.mul(i0, r["a0"])), b.add(r["m"], b.mul(i0, r["m0"]))
+
+            def middle(i1: Node, *state: Node) -> Sequence[Node]:
+                a_1, m_1 = b.gep(a_0, b.mul(i1, r["a1"])), b.add(m_0, b.mul(i1, r["m1"]))
+                two = b.and_(b.cmp("eq", r["pair"], 2), b.cmp("sgt", b.sub(hi1, i1), 1))
+                taken = b.gep(self.taken, b.select(two, b.i64(WORD * _GROUPS), 0))
+
+                def some(i2: Node, *state: Node) -> Sequence[Node]:
+                    left = b.smin(b.sub(hi2, i2), r["rows"])
+                    take = b.load(b.gep(taken, b.mul(left, WORD)), I64, invariant=True)
+                    at = b.gep(a_1, b.mul(i2, r["a2"]))
+                    m = b.add(m_1, b.mul(i2, r["m2"]))
+                    return [b.add(i2, take), *self.tile(r, at, m, take, two, fixed, last, *state)]
+
+                return b.while_((lo2, *state), lambda i2, *_: b.cmp("slt", i2, hi2), some)[1:]
+
+            return b.for_(lo1, hi1, r["pair"], middle, state)
+
+        return b.for_(lo0, hi0, 1, outermost, (sums, turn))[1:]
+
+    def tile(self, r: dict[str, Node], a: Node, m: Node, take: Node, two: Node, fixed: list[Node], last: Node,
+             sums: Node, turn: Node) -> Sequence[Node]:  # fmt: skip
+        """One tile: its sums, and if these are complete, what follows."""
+        b, h = self.b, self.head
+        segments, depth, bp, b_segment, more = fixed
+        rows = b.select(two, b.add(take, take), take)
+        group = b.lshr(b.add(rows, 1), 1)
+        fn = b.load(b.gep(self.tiles, b.mul(rows, WORD)), PTR, invariant=True)
+        a_group = b.select(two, r["a1"], b.mul(group, r["a2"]))
+        m_group = b.select(two, r["m1"], b.mul(group, r["m2"]))
+        result_row = b.mul(h["columns"], h["size"])
+        place = b.gep(h["result"], b.add(b.mul(m, result_row), b.mul(self.column, h["size"])))
+        c = b.select(self.direct, place, sums)
+        c_row = b.select(self.direct, b.mul(r["m2"], result_row), self.row_bytes)
+        c_group = b.select(self.direct, b.mul(m_group, result_row), b.mul(group, self.row_bytes))
+        ahead = b.gep(self.ahead, b.mul(b.binary("urem", turn, h["lines"]), 64))
+        b.callptr(fn, [a, bp, depth, r["a2"], self.b_k, ahead, h["b_k"], a_group, segments, r["a_segment"], b_segment,
+                       c, c_row, c_group, more])  # fmt: skip
+
+        def finish() -> None:
+            b.callptr(h["finish"], [self.bufs, sums, m, r["m2"], m_group, rows, self.column, self.live])
+
+        b.if_(b.and_(last, b.xor(self.direct, 1)), finish)
+        return [b.gep(sums, b.mul(rows, h["slot"])), b.add(turn, 1)]
+
+
+FINISH_PARAMS: Final = [
+    ("bufs", PTR),
+    ("sums", PTR),
+    ("m", I64),
+    ("m_row", I64),
+    ("m_group", I64),
+    ("rows", I64),
+    ("column", I64),
+    ("live", I64),
+]
+
+
+def finish(width: int, size: int, row: Callable[[Builder, Node, Node, Node, Node, Node], None]) -> Func:
+    """void f(bufs, sums, m, m_row, m_group, rows, column, live): what is done with a tile of sums.
+
+    `row(b, bufs, row of the result, sums, column, live)` for each of them: rows of `width` sums of `size` bytes, of
+    which `live` count; once for whole rows and once for rows at the edge.
+    """
+    f = Func("conv_finish", FINISH_PARAMS)
+    b = Builder(f)
+    bufs, sums, m, m_row, m_group, rows, column, live = f.params
+    group = b.lshr(b.add(rows, 1), 1)
+
+    def all_rows(count: Node) -> None:
+        def half(g: Node) -> None:
+            first = b.mul(g, group)
+            at = b.gep(sums, b.mul(first, width * size))
+            here = b.select(b.cmp("eq", g, 0), group, b.sub(rows, group))
+            start = b.add(m, b.mul(g, m_group))
+            b.for_(0, here, 1, lambda i: row(
+                b, bufs, b.add(start, b.mul(i, m_row)), b.gep(at, b.mul(i, width * size)), column, count))  # fmt: skip
+
+        b.for_(0, 2, 1, half)
+
+    b.if_(b.cmp("eq", live, width), lambda: all_rows(b.i64(width)), lambda: all_rows(live))
+    b.ret()
+    return f
