@@ -6,10 +6,14 @@ gets the loop kernel of a fusion of one op.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from threading import Lock
 from typing import TYPE_CHECKING
 
+from hilo.errors import Unsupported
 from hilo.ir.op import Op
 from hilo.kernels.lowered import Lowered, Phase
 
@@ -43,4 +47,34 @@ def lower(op: Op, target: Target) -> Lowered:
     """The kernel of `op`. Raises `Unsupported` (with the op and its location) for an op that has none yet."""
     module, name = STRATEGIES.get(op.kind.full_name, "hilo.kernels.fusion:lower_bare").split(":")
     strategy: Callable[[Op, Target], Lowered] = getattr(import_module(module), name)
-    return strategy(op, target)
+    try:
+        with _deep_stack():
+            return strategy(op, target)
+    except RecursionError:
+        raise Unsupported("so many ops in one kernel are too many; a lower HILO_FUSION_OPS makes smaller ones",
+                          loc=op.loc, op=op.kind.full_name) from None  # fmt: skip
+
+
+DEPTH = 6000  # of calls: a fusion's elements are closures that call each other, up to six calls for each op of a chain
+_lock = Lock()
+_inside = 0
+_before = 0
+
+
+@contextmanager
+def _deep_stack() -> Iterator[None]:
+    """Python's own limit is too low for a chain of 512 ops (the default of HILO_FUSION_OPS); it is restored when the
+    last thread leaves."""
+    global _inside, _before
+    with _lock:
+        if not _inside:
+            _before = sys.getrecursionlimit()
+            sys.setrecursionlimit(max(_before, DEPTH))
+        _inside += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _inside -= 1
+            if not _inside:
+                sys.setrecursionlimit(_before)

@@ -79,13 +79,21 @@ def raw_attribute(c: Cursor) -> Opaque:
                 parts.append(" " * min(gap, 1))
             token = c.tokens[i]
             if token in c.aliases:
-                c.at = c.aliases[token]
-                token = str(raw_attribute(c))
+                token = _alias_text(c, token)
                 c.at = last + 1
             parts.append(token)
             if sum(map(len, parts)) > 1 << 20:
                 raise c.error("attribute aliases expand to more than a megabyte", first)
     return Opaque("".join(parts))
+
+
+def _alias_text(c: Cursor, name: str) -> str:
+    """What an alias stands for, as text; worked out once, as aliases of aliases may double each time."""
+    key = ("text", name)
+    if key not in c.alias_values:
+        c.at = c.aliases[name]
+        c.alias_values[key] = str(raw_attribute(c))
+    return c.alias_values[key]
 
 
 def skip_attribute(c: Cursor) -> None:

@@ -5,7 +5,7 @@ Imports the lexer, errors and ir.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from hilo.ir.types import Type
 
 _T = TypeVar("_T")
 MAX_DEPTH = 96  # nesting of regions, attributes, types and locations together
+_MAX_EXPANDED = 1 << 20
 _CLOSE = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _INTEGER = frozenset("0123456789-")
 
@@ -37,6 +38,7 @@ class Cursor:
         self.aliases: dict[str, int] = {}
         self.alias_values: dict[tuple[str, str], Any] = {}
         self.resources: dict[str, bytes] = {}
+        self._sizes: dict[Any, tuple[int, int]] = {}
 
     # -- errors ---------------------------------------------------------------------------------
 
@@ -148,6 +150,21 @@ class Cursor:
 
     def here(self) -> Loc:
         return self.source.loc(self.at)
+
+    def is_bounded(self, value: Any, parts: Callable[[Any], Iterable[Any]]) -> bool:
+        """Whether an alias's value nests and expands (`parts` gives what one is made of) within what is sensible: by
+        aliases of aliases a short text can stand for a value of any size."""
+
+        def size(x: Any) -> tuple[int, int]:
+            known = self._sizes.get(x)
+            if known is None:
+                inner = [size(p) for p in parts(x)]
+                known = 1 + sum(n for n, _ in inner), 1 + max((d for _, d in inner), default=0)
+                self._sizes[x] = known
+            return known
+
+        expanded, depth = size(value)
+        return expanded <= _MAX_EXPANDED and depth <= 2 * MAX_DEPTH
 
     @contextmanager
     def nested(self) -> Iterator[None]:

@@ -64,7 +64,10 @@ def _alias(c: Cursor) -> Loc:
             c.at -= 1
             raise c.error(f"location alias {name} is not defined")
         back, c.at = c.at, c.aliases[name]
-        known = c.alias_values["loc", name] = _inner(c)
+        known = _inner(c)
+        if not c.is_bounded(known, lambda x: x.children):  # no reason to refuse a program
+            known = Loc("unknown")
+        c.alias_values["loc", name] = known
         c.at = back
     return known
 

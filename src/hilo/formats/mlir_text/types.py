@@ -94,7 +94,10 @@ def _dialect_type(c: Cursor) -> Type:
     known = c.alias_values.get(("type", name))
     if known is None:
         back, c.at = c.at, start
-        known = c.alias_values["type", name] = parse_type(c)
+        known = parse_type(c)
+        if not c.is_bounded(known, lambda t: t.types if isinstance(t, TupleType) else ()):
+            raise c.error(f"the type {name} nests too deeply, or holds more than a million others", start)
+        c.alias_values["type", name] = known
         c.at = back
     return known
 
