@@ -20,7 +20,7 @@ from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
 from hilo.kernels.contraction_bound import Panels, constant_of
 from hilo.kernels.contraction_nest import Nest, Place
 from hilo.kernels.contraction_plan import Plan, plan, recipe
-from hilo.kernels.contraction_sizes import ROWS, by_rows, is_static, planned_for, with_sizes
+from hilo.kernels.contraction_sizes import MANY, Expected, by_rows, is_static, planned_for, with_sizes
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import pointer
 from hilo.loop.arith import reduce_precision
@@ -75,10 +75,10 @@ def lower_contraction(op: Op, target: Target, epilogue: Epilogue | None = None) 
         return Lowered([])
     constant = tuple(constant_of(o) is not None for o in op.operands)
 
-    def one(c: Contraction, rows: int) -> Lowered:
+    def one(c: Contraction, rows: Expected) -> Lowered:
         return _Lowering(c, target, epilogue, op.attrs.get("algorithm"), constant, rows).run()
 
-    return one(c, ROWS) if is_static(c.sizes) else by_rows(c, one)
+    return one(c, MANY) if is_static(c.sizes) else by_rows(c, one)
 
 
 def lower_block(op: Op, block: Contraction, target: Target) -> Lowered:
@@ -97,7 +97,7 @@ class _Lowering:
     """Collects the phases of one contraction."""
 
     def __init__(self, c: Contraction, target: Target, epilogue: Epilogue | None, algorithm: tuple | None,
-                 constant: Sequence[bool], rows: int = ROWS) -> None:  # fmt: skip
+                 constant: Sequence[bool], rows: Expected = MANY) -> None:  # fmt: skip
         self.target = target
         self.expected_rows = rows  # of M, if that is known only at run time
         self.epilogue = epilogue
@@ -294,7 +294,7 @@ class _Lowering:
             if is_static(sizes):
                 return plan(sizes, r, self.target, **options, bound=bound)
             small = planned_for(sizes, self.expected_rows)
-            return with_sizes(plan(small, r, self.target, **options, bound=bound), sizes)
+            return with_sizes(plan(small, r, self.target, **options, bound=bound), sizes, self.expected_rows)
 
         p = planned(dtype is not None)
         if dtype is not None and p.kind == "tile" and p.blocks[0] == 1 and k:

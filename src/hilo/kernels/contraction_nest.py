@@ -182,7 +182,7 @@ class Nest(Finish):
 
                 whole = m // p.rows * p.rows
                 b.for_(m0, b.smin(m1, whole), p.rows, lambda i: tile(i, p.rows))
-                heights = list(rests(m, p.rows))
+                heights = list(rests(m, p.rows, p.expected))
                 if isinstance(m, int):
                     for height in heights:
                         b.if_(b.cmp("eq", m1, m), lambda height=height: tile(b.i64(whole), height))

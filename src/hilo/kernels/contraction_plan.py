@@ -94,6 +94,7 @@ class Plan:
     pack_panels: int
     transpose_b: bool
     cost: float
+    expected: tuple[int, int] = (0, 0)  # rows of M, where only a run knows how many
 
     @property
     def blocks(self) -> tuple[int, int, int, int]:

@@ -14,7 +14,7 @@ from hilo.errors import Unsupported
 from hilo.ir.dims import Undecided
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, result_types
-from hilo.kernels import elementwise, fusion, rows
+from hilo.kernels import convolution_direct, elementwise, fusion, rows
 from hilo.kernels.items import lower_items
 from hilo.kernels.lowered import Lowered
 from hilo.ops.as_rows import dot_as_sum
@@ -87,6 +87,10 @@ def _dot_as_rows(op: Op, target: Target) -> Lowered:
     return rows.lower(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(op.operands), target)
 
 
+def _direct(op: Op, target: Target) -> Lowered:
+    return convolution_direct.lower(op, target)
+
+
 def _own(op: Op, target: Target) -> Lowered:
     """The op's own strategy, if it takes sizes for numbers; those never written for it fail in several ways."""
     try:
@@ -105,6 +109,6 @@ _WAYS: Final[dict[str, tuple[Strategy, ...]]] = {
     "stablehlo.scatter": (kernels.lower,),
     "stablehlo.dot_general": (kernels.lower, _items, _dot_as_rows),
     "stablehlo.dot": (kernels.lower, _items, _dot_as_rows),
-    "stablehlo.convolution": (_items, kernels.lower),
+    "stablehlo.convolution": (_items, _direct),
     "stablehlo.reduce_window": (_items, kernels.lower),
 }
