@@ -151,3 +151,31 @@ def test_no_corpus_is_an_error(tmp_path, monkeypatch):
     broken.write_bytes(b"not an archive")
     with pytest.raises(Error, match="not a readable archive"):
         conformance.run()
+
+
+def test_a_program_of_several_processes_needs_no_check():
+    """The interpreter alone runs it; an error is a failure."""
+    text = """module {
+      func.func @f(%t: !stablehlo.token) -> tensor<2xf32> {
+        %x:2 = "stablehlo.infeed"(%t) : (!stablehlo.token) -> (tensor<2xf32>, !stablehlo.token)
+        return %x#0 : tensor<2xf32>
+      }
+      func.func @feed() -> tensor<2xf32> {
+        %c = stablehlo.constant dense<1.0> : tensor<2xf32>
+        return %c : tensor<2xf32>
+      }
+      func.func @main() {
+        %t = stablehlo.create_token : !stablehlo.token
+        %r = "interpreter.run_parallel"(%t) {programs = [[@f]], infeed = [@feed]} : (!stablehlo.token) -> tensor<2xf32>
+        return
+      }
+    }"""
+    ways = [RUNNERS["interpreter"], RUNNERS["native"]]
+    found = conformance.run_module("p", text, ways)
+    assert [r.status for r in found] == ["pass", "skip"]
+    assert found[1].reason == conformance.ALONE
+    (failed,) = conformance.run_module("p", text.replace(", infeed = [@feed]", ""), ways[:1])
+    assert failed.status == "fail"
+    assert "the infeed is empty" in failed.reason
+    (plain,) = conformance.run_module("p", "func.func @main() { return }", ways[:1])
+    assert (plain.status, plain.reason) == ("skip", "a check: it has none")

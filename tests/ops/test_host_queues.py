@@ -12,7 +12,8 @@ import hilo
 from hilo.errors import Error, Unsupported
 
 TWO = """
-func.func @main(%t: !stablehlo.token) -> (tensor<2xf32>, tensor<i32>) {
+func.func @main() -> (tensor<2xf32>, tensor<i32>) {
+  %t = stablehlo.create_token : !stablehlo.token
   %a:3 = "stablehlo.infeed"(%t) {infeed_config = "x"} : (!stablehlo.token) -> (tensor<2xf32>, tensor<i32>, !stablehlo.token)
   %b:2 = "stablehlo.infeed"(%a#2) {infeed_config = "x"} : (!stablehlo.token) -> (tensor<2xf32>, !stablehlo.token)
   %c = stablehlo.add %a#0, %b#0 : tensor<2xf32>
@@ -22,7 +23,8 @@ func.func @main(%t: !stablehlo.token) -> (tensor<2xf32>, tensor<i32>) {
 }
 """  # noqa: E501
 ECHO = """
-func.func @main(%t: !stablehlo.token) -> tensor<2xf32> {
+func.func @main() -> tensor<2xf32> {
+  %t = stablehlo.create_token : !stablehlo.token
   %a:2 = "stablehlo.recv"(%t) {channel_handle = #stablehlo.channel_handle<handle = 5, type = 3>,
       is_host_transfer = true} : (!stablehlo.token) -> (tensor<2xf32>, !stablehlo.token)
   %b = stablehlo.add %a#0, %a#0 : tensor<2xf32>
@@ -38,7 +40,7 @@ def test_infeed_and_outfeed():
     queues = hilo.HostQueues()
     queues.put_infeed(X, np.int32(7), config="x")
     queues.put_infeed(10 * X, config="x")
-    a, b = hilo.interpret(TWO, None, host=queues)
+    a, b = hilo.interpret(TWO, host=queues)
     assert (a.tolist(), int(b)) == ([11, 22], 7)
     out = queues.take_outfeed("y")
     assert [x.tolist() for x in out] == [[11, 22], 7]
@@ -52,7 +54,7 @@ def test_queues_keep_what_they_were_given():
     queues.put_infeed(x, np.int32(7), config="x")
     queues.put_infeed(x, config="x")
     x[:] = 0
-    hilo.interpret(TWO, None, host=queues)
+    hilo.interpret(TWO, host=queues)
     assert queues.take_outfeed("y")[0].tolist() == [2, 4]
 
 
@@ -60,9 +62,9 @@ def test_configs_are_queues_of_their_own():
     queues = hilo.HostQueues()
     queues.put_infeed(X, np.int32(7))
     with pytest.raises(Error, match="the infeed 'x' is empty") as e:
-        hilo.interpret(TWO, None, host=queues)
+        hilo.interpret(TWO, host=queues)
     assert e.value.op == "stablehlo.infeed"
-    assert str(e.value.loc).startswith("<text>:3")
+    assert str(e.value.loc).startswith("<text>:4")
     assert queues.waiting() == {"the infeed": 1}
     with pytest.raises(Error, match="the outfeed 'y' is empty"):
         queues.take_outfeed("y")
@@ -77,16 +79,16 @@ def test_what_is_fed_must_fit(arrays, words):
     queues = hilo.HostQueues()
     queues.put_infeed(*arrays, config="x")
     with pytest.raises(Error, match=words):
-        hilo.interpret(TWO, None, host=queues)
+        hilo.interpret(TWO, host=queues)
 
 
 def test_channels_of_the_host():
     queues = hilo.HostQueues()
     queues.put_channel(5, X)
-    assert hilo.interpret(ECHO, None, host=queues)[0].tolist() == [2, 4]
+    assert hilo.interpret(ECHO, host=queues)[0].tolist() == [2, 4]
     assert queues.take_channel(5)[0].tolist() == [2, 4]
     with pytest.raises(Error, match="channel 5 from the host is empty"):
-        hilo.interpret(ECHO, None, host=queues)
+        hilo.interpret(ECHO, host=queues)
 
 
 def test_a_timeout_waits_for_another_thread():
@@ -98,7 +100,7 @@ def test_a_timeout_waits_for_another_thread():
 
     feeder = threading.Thread(target=feed)
     feeder.start()
-    assert hilo.interpret(ECHO, None, host=queues)[0].tolist() == [2, 4]
+    assert hilo.interpret(ECHO, host=queues)[0].tolist() == [2, 4]
     feeder.join()
     assert queues.take_channel(5)[0].tolist() == [2, 4]
     with pytest.raises(Error, match="must be a number of seconds"):
@@ -106,27 +108,27 @@ def test_a_timeout_waits_for_another_thread():
 
 
 def test_without_queues():
-    with pytest.raises(Unsupported, match="give the run a HostQueues"):
-        hilo.interpret(TWO, None)
+    with pytest.raises(Unsupported, match="give the run a hilo.HostQueues"):
+        hilo.interpret(TWO)
 
 
 def test_a_grid_has_queues_for_all_or_for_each():
     shared = hilo.HostQueues()
     for k in (1, 2):
         shared.put_channel(5, k * X)
-    got = hilo.interpret_parallel(ECHO, [[None]] * 2, replicas=2, host=shared)
+    got = hilo.interpret_parallel(ECHO, [[]] * 2, replicas=2, host=shared)
     assert [r.tolist() for (r,) in got] == [[2, 4], [4, 8]]
     assert [shared.take_channel(5)[0].tolist() for _ in range(2)] == [[2, 4], [4, 8]]
     each = [hilo.HostQueues() for _ in range(2)]
     for k, q in enumerate(each):
         q.put_channel(5, k * X)
-    hilo.interpret_parallel(ECHO, [[None]] * 2, replicas=2, host=each)
+    hilo.interpret_parallel(ECHO, [[]] * 2, replicas=2, host=each)
     assert [q.take_channel(5)[0].tolist() for q in each] == [[0, 0], [2, 4]]
     with pytest.raises(Error, match="1 queues of the host for 2 processes"):
-        hilo.interpret_parallel(ECHO, [[None]] * 2, replicas=2, host=each[:1])
+        hilo.interpret_parallel(ECHO, [[]] * 2, replicas=2, host=each[:1])
     words = r"would wait for ever in stablehlo.recv, as channel 5 from the host is empty; \(1, 0\) waits in"
     with pytest.raises(Error, match=words):
-        hilo.interpret_parallel(ECHO, [[None]] * 2, replicas=2, host=shared)
+        hilo.interpret_parallel(ECHO, [[]] * 2, replicas=2, host=shared)
 
 
 def test_a_grid_without_queues_goes_round():
@@ -137,10 +139,10 @@ def test_a_grid_without_queues_goes_round():
           is_host_transfer = true} : (tensor<2xf32>, !stablehlo.token) -> !stablehlo.token
       return
     }"""
-    echo = "func.func @echo(%t: !stablehlo.token) -> tensor<2xf32> {" + ECHO.split("{", 1)[1]
+    echo = "func.func @echo() -> tensor<2xf32> {" + ECHO.split("{", 1)[1]
     text = f"module {{ {send} {echo} }}"
     for order in (["send", "echo"], ["echo", "send"]):
-        inputs = [[None] if name == "echo" else [X, None] for name in order]
+        inputs = [[] if name == "echo" else [X, None] for name in order]
         got = hilo.interpret_parallel(text, inputs, partitions=2, entry=order)
         assert got[order.index("echo")][0].tolist() == [2, 4]
 

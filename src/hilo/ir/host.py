@@ -1,4 +1,4 @@
-"""Queues between a program and its host: what infeed and recv take, and what outfeed and send give. Imports errors.
+"""Queues between a program and its host: what infeed and recv take, and what outfeed and send give. Imports siblings.
 
 The user owns them: they are handed to a run, kept, filled and emptied, from any thread.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from threading import Condition
@@ -15,7 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from hilo.errors import Error
+from hilo.errors import Error, Unsupported
+from hilo.ir.interpret import check_argument
+from hilo.ir.process import current as process
+from hilo.ir.types import Type
 
 Key = tuple[str, Hashable]  # which of the kinds of queues, and its config or channel
 
@@ -42,7 +45,7 @@ class HostQueues:
 
     def put_infeed(self, *arrays: Any, config: str = "") -> None:
         """Append the arrays of one `infeed` with this `infeed_config`."""
-        self.push(("infeed", config), list(map(np.array, arrays)))
+        self.push(("infeed", config), arrays)
 
     def take_outfeed(self, config: str = "") -> list[np.ndarray]:
         """The arrays of the first `outfeed` with this `outfeed_config` that have not been taken."""
@@ -50,7 +53,7 @@ class HostQueues:
 
     def put_channel(self, channel: int, *arrays: Any) -> None:
         """Append the arrays of one `recv` from the host on this channel."""
-        self.push(self.incoming(channel), list(map(np.array, arrays)))
+        self.push(self.incoming(channel), arrays)
 
     def take_channel(self, channel: int) -> list[np.ndarray]:
         """The arrays of the first `send` to the host on this channel that have not been taken."""
@@ -76,14 +79,28 @@ class HostQueues:
         """The queue that a send to the host writes."""
         return ("" if self.loopback else "to the host", channel)
 
-    def push(self, key: Key, arrays: list[np.ndarray]) -> None:
+    def push(self, key: Key, arrays: Sequence[Any]) -> None:
+        """Append an entry: copies of the arrays."""
+        entry = list(map(np.array, arrays))
         with self._changed:
-            self._queues.setdefault(key, deque()).append(arrays)
+            self._queues.setdefault(key, deque()).append(entry)
             self._changed.notify_all()
 
     def has(self, key: Key) -> bool:
         with self._changed:
             return bool(self._queues.get(key))
+
+    def receive(self, op: str, key: Key, types: Sequence[Type]) -> list[np.ndarray]:
+        """The first entry of a queue for an op that wants arrays of `types`: waits for it up to the timeout.
+
+        In a grid of processes the others run on meanwhile.
+        """
+        until, me = time.monotonic() + self.timeout, process()
+        if me is not None:
+            me.wait(lambda: self.has(key), lambda: f"in {op}, as {name(key)} is empty", until)
+        elif not self.wait(key, until):
+            raise Error(f"{name(key)} is empty")
+        return fitting(self.pop(key), types, name(key))
 
     def pop(self, key: Key) -> list[np.ndarray]:
         """The first entry; `Error` if there is none."""
@@ -98,6 +115,14 @@ class HostQueues:
             return self._changed.wait_for(lambda: bool(self._queues.get(key)), max(until - time.monotonic(), 0.0))
 
 
+def fitting(arrays: Sequence[np.ndarray], types: Sequence[Type], where: str) -> list[np.ndarray]:
+    """`arrays`, from the queue or channel `where`; `Error` unless they have the types that an op wants."""
+    if len(arrays) != len(types):
+        raise Error(f"{where} has {len(arrays)} arrays, but {len(types)} are wanted")
+    pairs = enumerate(zip(arrays, types, strict=True))
+    return [check_argument(f"array {i} of {where}", a, t) for i, (a, t) in pairs]
+
+
 def name(key: Key) -> str:
     """What a queue is called in messages."""
     kind, which = key
@@ -109,15 +134,18 @@ def name(key: Key) -> str:
 _QUEUES: Final[ContextVar[HostQueues | None]] = ContextVar("hilo_host_queues", default=None)
 
 
-def current() -> HostQueues | None:
-    """The queues of the program that is running; None: it has none."""
-    return _QUEUES.get()
+def queues() -> HostQueues:
+    """The queues of the program that is running. Raises `Unsupported` if it has none."""
+    found = _QUEUES.get()
+    if found is None:
+        raise Unsupported("there is no queue to exchange data with the host: give the run a hilo.HostQueues (host=...)")
+    return found
 
 
 @contextmanager
-def connected(queues: HostQueues | None) -> Iterator[None]:
-    """Programs that are interpreted inside of the `with` block use `queues`."""
-    token = _QUEUES.set(queues)
+def connected(host: HostQueues | None) -> Iterator[None]:
+    """Programs that run inside of the `with` block use `host`."""
+    token = _QUEUES.set(host)
     try:
         yield
     finally:

@@ -1,26 +1,26 @@
-"""Exchange with the host and other processes: infeed, outfeed, send, recv. Imports ir.
+"""Exchange with the host and other processes: infeed, outfeed, send, recv. Imports ir, custom_calls.
 
-The host's side are queues that the user owns (`ir.host`). Processes of a grid send to each other by pairs (source,
-target); without pairs, to whoever receives on the channel.
+The host's side are queues that the user owns (`ir.host`); native code calls Python for them. Processes of a grid send
+to each other by pairs (source, target); without pairs, to whoever receives on the channel.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Hashable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Callable, Hashable, Sequence
+from functools import wraps
+from typing import Any
 
 import numpy as np
 
+from hilo.custom_calls import registry
 from hilo.errors import Error, Unsupported, require
 from hilo.ir import host
 from hilo.ir.dtypes import f32
-from hilo.ir.host import HostQueues, Key, name
-from hilo.ir.interpret import check_argument
 from hilo.ir.op import Op
 from hilo.ir.process import Process, current
 from hilo.ir.registry import op
 from hilo.ir.types import TOKEN, Results, TensorType, Type, result_types
+from hilo.ops.calls import custom_call
 from hilo.ops.checks import tensors
 from hilo.ops.collectives import check_pairs
 from hilo.ops.control import one_or_results, one_or_tuple
@@ -30,32 +30,49 @@ from hilo.ops.sharding import unsharded
 TO_HOST, FROM_HOST, DEVICE = 2, 3, 1  # types of channels, by their numbers
 
 
-def _no_queue(*_: Any, **__: Any) -> NoReturn:
-    raise Unsupported("there is no queue to exchange data with the host: give the run a HostQueues")
+def _infeed(*, backend_config: str, results: Sequence[Type]) -> list[np.ndarray]:
+    return host.queues().receive("stablehlo.infeed", ("infeed", backend_config), results)
 
 
-def _queues() -> HostQueues:
-    return host.current() or _no_queue()
+def _outfeed(*arrays: np.ndarray, backend_config: str) -> None:
+    host.queues().push(("outfeed", backend_config), arrays)
 
 
-def _from_host(op_name: str, key: Key, types: Sequence[Type]) -> Any:
-    """The next entry of a queue as an op's results, a token last. Waits for it as long as the queues say."""
-    queues, me = _queues(), current()
-    if me is not None:
-        until = time.monotonic() + queues.timeout
-        me.wait(lambda: queues.has(key), lambda: f"in stablehlo.{op_name}, as {name(key)} is empty", until)
-    elif not queues.wait(key, time.monotonic() + queues.timeout):
-        raise Error(f"{name(key)} is empty")
-    return _received(queues.pop(key), types, name(key))
+def _recv(*, backend_config: str, results: Sequence[Type]) -> list[np.ndarray]:
+    queues = host.queues()
+    return queues.receive("stablehlo.recv", queues.incoming(int(backend_config)), results)
 
 
-def _received(arrays: Sequence[np.ndarray], types: Sequence[Type], where: str) -> Any:
-    """Arrays as an op's results, if they have its types; a token last."""
-    want = types[:-1]
-    if len(arrays) != len(want):
-        raise Error(f"{where} has {len(arrays)} arrays, but {len(want)} are wanted")
-    pairs = enumerate(zip(arrays, want, strict=True))
-    return one_or_tuple([*(check_argument(f"array {i} of {where}", a, t) for i, (a, t) in pairs), None])
+def _send(*arrays: np.ndarray, backend_config: str) -> None:
+    queues = host.queues()
+    queues.push(queues.outgoing(int(backend_config)), arrays)
+
+
+def _as_target(kind: str, function: Callable[..., Any]) -> None:
+    """Make `function` what native code calls for the op `kind`; its errors name that op."""
+
+    @wraps(function)
+    def call(*arrays: np.ndarray, **keywords: Any) -> Any:
+        try:
+            return function(*arrays, **keywords)
+        except Error as e:
+            raise e.at(None, f"stablehlo.{kind}") from None
+
+    registry.register(f"hilo.{kind}", call, builtin=True)
+
+
+for _kind, _function in (("infeed", _infeed), ("outfeed", _outfeed), ("recv", _recv), ("send", _send)):
+    _as_target(_kind, _function)
+
+
+def _call(kind: str, config: str, operands: Sequence[Op], t: Type) -> Op:
+    """What native code does: a call of one of the functions above."""
+    return custom_call(*operands, call_target_name=f"hilo.{kind}", backend_config=config, has_side_effect=True, type=t)
+
+
+def _no_process() -> Unsupported:
+    return Unsupported("a process that runs alone has none to exchange data with: hilo.interpret_parallel simulates "
+                       "several")  # fmt: skip
 
 
 def _mail(me: Process, channel: Channel, pairs: Groups | None, receives: bool) -> Hashable | None:
@@ -69,7 +86,7 @@ def _mail(me: Process, channel: Channel, pairs: Groups | None, receives: bool) -
 def _process() -> Process:
     me = current()
     if me is None:
-        raise Unsupported("a process that runs alone has none to exchange data with: use hilo.interpret_parallel")
+        raise _no_process()
     return me
 
 
@@ -78,10 +95,6 @@ class _Queue:
 
     effect = True
     sharding = staticmethod(unsharded)
-
-    @staticmethod
-    def expand(*_: Op, **__: Any) -> Op:
-        _no_queue()
 
 
 def _is_order(layout: Any) -> bool:
@@ -112,7 +125,11 @@ class infeed(_Queue):
 
     @staticmethod
     def evaluate(token: None, *, infeed_config: str, type: Type, **_: Any) -> Any:  # noqa: A002
-        return _from_host("infeed", ("infeed", infeed_config), result_types(type))
+        return one_or_tuple([*_infeed(backend_config=infeed_config, results=result_types(type)[:-1]), None])
+
+    @staticmethod
+    def expand(token: Op, *, infeed_config: str, type: Type, **_: Any) -> Op:  # noqa: A002
+        return _call("infeed", infeed_config, [token], type)
 
     examples = [((TOKEN,), {"type": Results([TensorType(f32, (2,)), TOKEN])})]
 
@@ -133,7 +150,11 @@ class outfeed(_Queue):
 
     @staticmethod
     def evaluate(*values: Any, outfeed_config: str) -> None:
-        _queues().push(("outfeed", outfeed_config), [np.array(x) for x in values[:-1]])
+        _outfeed(*values[:-1], backend_config=outfeed_config)
+
+    @staticmethod
+    def expand(*values: Op, outfeed_config: str) -> Op:
+        return _call("outfeed", outfeed_config, values, TOKEN)
 
     examples = [((TensorType(f32, (2,)), TOKEN), {})]
 
@@ -158,13 +179,18 @@ class send(_Queue):
     def evaluate(*values: Any, channel_handle: tuple[int, int], is_host_transfer: bool,
                  source_target_pairs: Groups | None) -> None:  # fmt: skip
         if is_host_transfer:
-            queues = _queues()
-            queues.push(queues.outgoing(channel_handle[0]), [np.array(x) for x in values[:-1]])
+            _send(*values[:-1], backend_config=str(channel_handle[0]))
             return
         me = _process()
         key = _mail(me, channel_handle, source_target_pairs, receives=False)
         if key is not None:
             me.grid.mail.setdefault(key, []).append(values[:-1])
+
+    @staticmethod
+    def expand(*values: Op, channel_handle: tuple[int, int], is_host_transfer: bool, **_: Any) -> Op:
+        if not is_host_transfer:
+            raise _no_process()
+        return _call("send", str(channel_handle[0]), values, TOKEN)
 
     examples = [((TensorType(f32, (2,)), TOKEN), {"channel_handle": (1, DEVICE), "source_target_pairs": ((0, 0),)})]
 
@@ -194,14 +220,22 @@ class recv(_Queue):
                  source_target_pairs: Groups | None, type: Type) -> Any:  # noqa: A002  # fmt: skip
         types = result_types(type)
         if is_host_transfer:
-            return _from_host("recv", _queues().incoming(channel_handle[0]), types)
+            return one_or_tuple([*_recv(backend_config=str(channel_handle[0]), results=types[:-1]), None])
         me = _process()
         key = _mail(me, channel_handle, source_target_pairs, receives=True)
         if key is None:  # nobody sends to it, as in collective_permute
             return one_or_tuple([*(np.zeros(t.shape, t.dtype.np) for t in tensors(types[:-1])), None])
         mail = me.grid.mail
         me.wait(lambda: bool(mail.get(key)), lambda: f"in stablehlo.recv on channel {channel_handle[0]}")
-        return _received(mail[key].pop(0), types, f"channel {channel_handle[0]}")
+        arrays = host.fitting(mail[key].pop(0), types[:-1], f"channel {channel_handle[0]}")
+        return one_or_tuple([*arrays, None])
+
+    @staticmethod
+    def expand(token: Op, *, channel_handle: tuple[int, int], is_host_transfer: bool, type: Type,  # noqa: A002
+               **_: Any) -> Op:  # fmt: skip
+        if not is_host_transfer:
+            raise _no_process()
+        return _call("recv", str(channel_handle[0]), [token], type)
 
     examples = [((TOKEN,), {"channel_handle": (0, FROM_HOST), "is_host_transfer": True,
                             "type": Results([TensorType(f32, (2,)), TOKEN])})]  # fmt: skip
