@@ -57,6 +57,15 @@ def test_ops(base: Base, changes: dict[Any, Any], message: str):
     assert message in str(e or "")
 
 
+SCAN = """func.func @f(%x: tensor<2x3xf32>, %y: tensor<{1}>) {{
+  %0:2 = chlo.scan(%x) {0} dimension = 0 {{
+  ^bb0(%a: tensor<3xf32>, %b: tensor<3xf32>):
+    stablehlo.return %b, %b : tensor<3xf32>, tensor<3xf32>
+  }} : (tensor<2x3xf32>, tensor<{1}>) -> (tensor<2x3xf32>, tensor<{1}>)
+  return
+}}"""
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -70,6 +79,11 @@ def test_ops(base: Base, changes: dict[Any, Any], message: str):
         ("module attributes {a.b = #stablehlo.conv<[b, 0, f]x[i, o, 1]->[b, 0, f]>} {}", "not numbered 0, 1"),
         ("func.func private @f(tensor<?xf32, #stablehlo.bounds<4, 4>>)", "2 bounds for 1 dimensions"),
         ("func.func private @f(tensor<4xf32, #stablehlo.bounds<4>>)", "only a ? can have a bound"),
+        ('func.func @f() { stablehlo.custom_call @g() {backend_config = "a" : tensor<3xf32>} : () -> () return }',
+         "a string with a type"),
+        (SCAN.format("inits (%y)", "3xf32"), ""),
+        (SCAN.format("inits (%y)", "2x3xf32"), "for the init 1 of type tensor<2x3xf32>"),
+        (SCAN.format("inits (%y)", "3xf32").replace("(%x)", "(%y)"), "for the input 0 of type tensor<3xf32>"),
     ],
 )  # fmt: skip
 def test_types_and_attributes(text: str, message: str):

@@ -44,9 +44,9 @@ class dot_general:
     """Sum of products over the contracting axes, for each index of the batching axes.
 
     Operands: lhs and rhs of one element type, or each of some f8 type. Result axes: batching, then what is left of lhs,
-    then of rhs; its element type may be wider than the operands'. Booleans: `or` of `and`. Integers wrap around in the result's type. f16 and
-    bf16 accumulate in f32 and round once. `algorithm`: None or (lhs_precision_type, rhs_precision_type,
-    accumulation_type, lhs_component_count, rhs_component_count, num_primitive_operations,
+    then of rhs; its element type may be wider than the operands'. Booleans: `or` of `and`. Integers wrap around in the
+    result's type. f16 and bf16 accumulate in f32 and round once. `algorithm`: None or (lhs_precision_type,
+    rhs_precision_type, accumulation_type, lhs_component_count, rhs_component_count, num_primitive_operations,
     allow_imprecise_accumulation), honoured or refused with `Unsupported`. Spec: dot_general.
     """
 

@@ -125,9 +125,9 @@ def parse_attribute(c: Cursor) -> Any:
         token = c.tokens[c.at]
         first = token[:1]
         if first == '"':
-            value: Any = c.string()
-            if c.accept(":"):
-                parse_type(c)
+            at, value = c.at, c.string()
+            if c.tokens[c.at] == ":":
+                raise c.error("a string with a type has no meaning in StableHLO", at)
             return value
         if first.isdigit() or first == "-":
             return _number(c)

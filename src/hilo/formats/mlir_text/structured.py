@@ -207,6 +207,11 @@ def parse_scan(p: Parser, name: str) -> Syntax:
     region = p.parse_region(captures)
     p.expect(":")
     operand_types, results = parse_function_type(p)
+    for i, (o, v) in enumerate(zip([*inputs, *inits], region.scope.own, strict=False)):
+        if isinstance(o.type, TensorType) and isinstance(v.type, TensorType):
+            axis, what = (1, "input") if i < len(inputs) else (0, "init")  # an input has an axis more than its slice
+            if o.type.rank != v.type.rank + axis:
+                raise p.error(f"the body takes {print_type(v.type)} for the {what} {i} of type {print_type(o.type)}")
     return Syntax([*inputs, *inits], attrs, operand_types, results, [region], captures)
 
 
