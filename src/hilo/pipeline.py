@@ -181,7 +181,7 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
         kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
         asked = [*check_donate(donate, kept, entry), *(i for i in given_away(module[entry]) if i in kept)]
         donated = list(dict.fromkeys(kept.index(d) for d in asked))
-        return _build(f, machine, threads, options, trace, donated)
+        return _build(f, machine, threads, options, trace, donated, module)
 
 
 def compile_function(f: Function, *, target: str = "host", threads: int | None = None) -> Executable:
@@ -195,14 +195,15 @@ def compile_function(f: Function, *, target: str = "host", threads: int | None =
 
 
 def _build(f: Function, machine: Target, threads: int, options: Options, trace: Trace,
-           donated: list[int]) -> Executable:  # fmt: skip
-    """Plan, generate code, load."""
+           donated: list[int], module: Module | None = None) -> Executable:  # fmt: skip
+    """Plan, generate code, load. `module` has the functions that custom calls name."""
     from hilo.backend.target import Target
     from hilo.codegen import Code, generate
     from hilo.plan.donate import donations
     from hilo.plan.report import memory_report
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
+    from hilo.runtime.hosts import host_calls
 
     with trace.phase("plan") as made:
         program = plan(f, machine)
@@ -218,6 +219,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         name=f.name,
         arena_size=program.arena_size if program.symbols is None else 0,  # the program itself says how large
         constants=program.constants,
+        host_calls=host_calls([(h.op, h.target) for h in program.hosts], module),
         threads=threads,
         aliases=donations(program, donated) if program.symbols is None else (),
         release_gil=cost > GIL_COST,

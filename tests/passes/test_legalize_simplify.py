@@ -86,7 +86,7 @@ def test_markers_vanish_and_other_custom_calls_are_named() -> None:
         (parameter(0, F),), custom_call(parameter(0, F), call_target_name="mystery", type=F).attrs, loc
     )
     g = Function("main", unknown.operands, [*unknown.operands, unknown], [unknown])
-    with pytest.raises(Unsupported, match=r'model.py:7:1: stablehlo.custom_call: .*"mystery"'):
+    with pytest.raises(Unsupported, match=r"model.py:7:1: stablehlo.custom_call: .*'mystery'"):
         legalize(g)
 
 

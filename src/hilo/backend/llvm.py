@@ -179,3 +179,5 @@ class _Emitter(Values, Effects):
 
     def _ret(self, node: Node) -> None:
         self.line(f"ret {self.arg(node.args[0])}" if node.args else "ret void")
+        if node.level:  # in a branch, whose end is then never reached
+            self.start(self.label())

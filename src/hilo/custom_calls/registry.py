@@ -22,7 +22,7 @@ from hilo.errors import Error, Unsupported
 # Modules whose import registers targets (`register(..., builtin=True)`).
 BUILTIN: Final[list[str]] = [f"hilo.custom_calls.{m}" for m in ("lapack", "decompositions", "topk")]
 CONVENTIONS: Final = ("python",)
-_KEYWORDS: Final = ("results", "attributes", "backend_config", "call")
+_KEYWORDS: Final = ("results", "attributes", "backend_config", "call", "out")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,7 +47,8 @@ def register(name: str, function: Any = None, *, convention: str = "python", bui
 
     convention  "python": `function(*operands, results=..., attributes=..., backend_config=..., call=...)` gets numpy
                 arrays (which it must neither change nor keep) and those of the keywords that it has parameters for:
-                the results' types, the typed dictionary, the text of the configuration, the whole `CallSite`.
+                the results' types, the typed dictionary, the text of the configuration, the whole `CallSite`; `out`:
+                arrays for the results, which it may fill and then return None.
                 It returns an array, or a sequence of arrays if there are several results, of exactly the results'
                 types, which is checked.
     builtin     a target that hilo brings: it never replaces what the user registered
@@ -128,13 +129,19 @@ def call(target: Target, site: CallSite, operands: Sequence[np.ndarray]) -> list
     return call_python(target, site, operands)
 
 
-def call_python(target: Target, site: CallSite, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Call a Python target; its results as a list of arrays, checked. What the function raises comes out as `Error`
-    that it caused, an `Error` as it is."""
+def call_python(
+    target: Target, site: CallSite, operands: Sequence[np.ndarray], places: Sequence[np.ndarray] | None = None
+) -> list[np.ndarray]:
+    """Call a Python target; its results as a list of arrays, checked. `places` are arrays for them, which a function
+    that takes `out` may fill. What the function raises comes out as `Error` that it caused, an `Error` as it is."""
+    if "out" in target.keywords and places is None:
+        places = [np.empty(t.shape, t.dtype.np) for t in site.results]
     given = {"results": site.results, "attributes": site.attributes, "backend_config": site.backend_config,
-             "call": site}  # fmt: skip
+             "call": site, "out": tuple(places or ())}  # fmt: skip
     try:
         out = target.function(*operands, **{k: given[k] for k in target.keywords})
+        if out is None and "out" in target.keywords:
+            out = given["out"]
     except Error:
         raise
     except Exception as e:
@@ -155,7 +162,8 @@ def check_results(name: str, site: CallSite, out: Any) -> list[np.ndarray]:
     arrays = []
     for i, (value, t) in enumerate(zip(out, want, strict=True)):
         a = np.asarray(value)
-        if a.dtype != t.dtype.np or a.shape != t.shape:
+        fits = a.ndim == t.rank and all(n == m for n, m in zip(a.shape, t.shape) if isinstance(m, int))
+        if a.dtype != t.dtype.np or not fits:
             raise Error(f"custom call target {name!r}: result {i} is {a.dtype}{list(a.shape)}, but {t} is wanted")
         arrays.append(a)
     return arrays

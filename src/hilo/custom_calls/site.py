@@ -7,10 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hilo.custom_calls.decode import decode
+from hilo.errors import Error
 from hilo.ir.interpret import callee, run
-from hilo.ir.op import Attrs
+from hilo.ir.module import Module
+from hilo.ir.op import Attrs, Op
 from hilo.ir.types import TensorType, TupleType, Type, result_types
 
+IN_MEMORY: Final = "hilo.in_memory"  # attribute: the call's operands and results are in the order of its layouts
 FOREIGN: Final = ("mhlo.backend_config", "mhlo.attributes")  # where exporters that lack a typed form put dictionaries
 
 
@@ -26,7 +29,7 @@ class CallSite:
     api_version       1 original, 2 with a status, 3 with a status and one list of buffers, 4 typed FFI
     has_side_effect   as the program says
     computations      functions of the module that the call names: called with arrays, they give lists of arrays
-    more              all attributes with a dot in their names, decoded
+    more              all other attributes (`mhlo.topk` ...), decoded
     """
 
     target: str
@@ -39,10 +42,17 @@ class CallSite:
     more: Mapping[str, Any] = field(default_factory=dict)
 
 
-def call_site(target: str, result: Type, attrs: Mapping[str, Any]) -> CallSite:
-    """The site of a custom call with these attributes (an op's, those with a dot included)."""
+_STANDARD: Final = frozenset(
+    ("call_target_name", "has_side_effect", "backend_config", "api_version", "called_computations",
+     "output_operand_aliases", "operand_layouts", "result_layouts", "type")
+)  # fmt: skip
+
+
+def call_site(target: str, result: Type, attrs: Mapping[str, Any], module: Module | None = None) -> CallSite:
+    """The site of a custom call with these attributes (an op's, those with a dot included). `module` has the functions
+    that it names; None: the module that is running."""
     config = attrs.get("backend_config") or ""
-    more = {k: decode(v) for k, v in attrs.items() if "." in k}
+    more = {k: decode(v) for k, v in attrs.items() if k not in _STANDARD}
     attributes = decode(config) if isinstance(config, Attrs) else {}
     for name in FOREIGN:
         if not attributes and isinstance(more.get(name), dict):
@@ -54,7 +64,7 @@ def call_site(target: str, result: Type, attrs: Mapping[str, Any]) -> CallSite:
         "" if isinstance(config, Attrs) else str(config),
         int(attrs.get("api_version", 1)),
         bool(attrs.get("has_side_effect")),
-        tuple(_computation(n) for n in attrs.get("called_computations") or ()),
+        tuple(_computation(n, module) for n in attrs.get("called_computations") or ()),
         more,
     )
 
@@ -91,11 +101,67 @@ def nested(t: Type, arrays: list[Any]) -> Any:
     return None
 
 
-def _computation(name: Any) -> Callable[..., list[Any]]:
+def leaf_types(op: Op) -> tuple[list[TensorType | None], list[TensorType | None]]:
+    """The types of all tensors (None: tokens) among the operands, and the results, of a custom call, out of tuples, as
+    its target sees them: logical, also where the values themselves stand in the order of memory (`IN_MEMORY`)."""
+    operands = [t for o in op.operands for t in _leaves(o.type)]
+    results = [t for r in result_types(op.type) for t in _leaves(r)]
+    if not op.attrs.get(IN_MEMORY):
+        return operands, results
+    a, b = op.attrs["operand_layouts"], op.attrs["result_layouts"]
+    return (
+        [t and logical(t, order) for t, order in zip(operands, a, strict=True)],
+        [t and logical(t, order) for t, order in zip(results, b, strict=True)],
+    )
+
+
+def logical(t: TensorType, layout: tuple[int, ...]) -> TensorType:
+    """The type of a tensor that lies in memory as `t` says; `layout` lists its dims from minor to major."""
+    shape: list[Any] = [0] * t.rank
+    for position, dim in enumerate(reversed(layout)):
+        shape[dim] = t.shape[position]
+    return t.with_shape(tuple(shape))
+
+
+def _leaves(t: Type) -> list[TensorType | None]:
+    if isinstance(t, TupleType):
+        return [x for part in t.types for x in _leaves(part)]
+    return [t if isinstance(t, TensorType) else None]
+
+
+def aliases(op: Op) -> list[tuple[int, int]]:
+    """(result, operand) pairs that are at one place, by their numbers among the tensors, out of tuples."""
+    operands, results = [o.type for o in op.operands], list(result_types(op.type))
+    pairs = []
+    for a in op.attrs.get("output_operand_aliases") or ():
+        path = tuple(a["output_tuple_indices"])
+        whole = len(results) == 1 and not (path and not isinstance(results[0], TupleType))
+        r = _number(results, (0, *path) if whole else path)
+        o = _number(operands, (a["operand_index"], *a["operand_tuple_indices"]))
+        if r is not None and o is not None:
+            pairs.append((r, o))
+    return pairs
+
+
+def _number(types: Sequence[Type], path: Sequence[int]) -> int | None:
+    """The number, among the tensors of `types`, of the one at `path`; None if there is a token or a tuple."""
+    before = sum(len(tensors(t)) for t in types[: path[0]])
+    t = types[path[0]]
+    for i in path[1:]:
+        assert isinstance(t, TupleType)
+        before += sum(len(tensors(x)) for x in t.types[:i])
+        t = t.types[i]
+    return before if isinstance(t, TensorType) else None
+
+def _computation(name: Any, module: Module | None) -> Callable[..., list[Any]]:
     text = str(name).removeprefix("@")
 
     def call(*arrays: Any) -> list[Any]:
-        return run(callee(text), arrays)
+        if module is None:
+            return run(callee(text), arrays)
+        if text not in module.functions:
+            raise Error(f"there is no function @{text} to call")
+        return run(module[text], arrays, module)
 
     call.__name__ = text
     return call

@@ -128,7 +128,7 @@ def _evaluate(o: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
         else:
             value = kind.evaluate(*operands, **attrs)
     except Error as e:
-        raise e.at(o.loc, kind.full_name) from None
+        raise e.at(o.loc, kind.full_name) from e.__cause__
     except RecursionError:
         raise Error("calls nest too deeply: is a function calling itself?", loc=o.loc, op=kind.full_name) from None
     if isinstance(o.type, Results):

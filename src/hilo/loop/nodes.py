@@ -30,7 +30,8 @@ Kinds (args; attrs):
   while (init...)                 cond block (params = carried; yields one i1), body block (params, yields carried)
   if (cond)                       then and orelse blocks with yields
   result (structured; index)      one value of a structured node
-  ret (value)                     only as the last node of a function's body block
+  ret (value)                     the last node of a function's body block; or of a branch of an `if` that gives no
+                                  values: then the function ends there (entry functions only: an error of a call)
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from functools import cache
 
-from hilo.custom_calls.markers import is_marker
+from hilo.custom_calls import registry
 from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
 from hilo.ir.registry import REGISTRY
-from hilo.ir.types import OpaqueType, Results, TensorType, Type, UnrankedType, result_types
+from hilo.ir.types import OpaqueType, TensorType, Type, UnrankedType, result_types
+from hilo.passes.custom_calls import simpler_call
 from hilo.passes.element_loops import element_loops
 from hilo.passes.quantized import lower_quantized
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
@@ -34,7 +35,7 @@ def _expansions() -> RuleSet:
     import hilo.ops  # noqa: F401  # fills the registry
 
     rules = RuleSet("expand", [_expansion(kind.full_name) for kind in REGISTRY.values() if kind.expand])
-    rules.rule(custom_call)(marker_call)
+    rules.rule(custom_call)(simpler_call)
     rules.rule(dot)(dot_is_general)
     return rules
 
@@ -68,16 +69,6 @@ def dot_is_general(op: Op) -> Op:
     )
 
 
-def marker_call(op: Op) -> Op | None:
-    """A custom call that only marks a value for many devices is, on one device, the value itself."""
-    if not is_marker(op.attrs["call_target_name"]):
-        return None
-    if tuple(o.type for o in op.operands) != result_types(op.type):
-        raise Unsupported("the operands and results of this marker differ: the program is for several devices",
-                          loc=op.loc, op=op.kind.full_name)  # fmt: skip
-    return PACK.make(op.operands) if isinstance(op.type, Results) else op.operands[0]
-
-
 def _check(f: Function) -> None:
     """Raise for the first op of `f` or its regions that cannot be compiled."""
     fine: set[Type] = set()  # types that have been looked at
@@ -98,15 +89,17 @@ def _check(f: Function) -> None:
                 _check_kind(op)
                 inside = list(regions(op))
                 stack += inside
-                if not inside and op.kind.name != "rng_bit_generator":
+                if not inside and op.kind.name not in ("rng_bit_generator", "custom_call"):
                     plain.add(op.kind)
 
 
 def _check_kind(op: Op) -> None:
     name = op.kind.full_name
     if name == "stablehlo.custom_call":
-        target = op.attrs.get("call_target_name", "")
-        raise Unsupported(f'hilo knows no custom call "{target}"', loc=op.loc, op=name)
+        try:
+            registry.find(op.attrs["call_target_name"])
+        except Error as e:
+            raise e.at(op.loc, name) from None
     if name == "stablehlo.rng_bit_generator":  # an artifact may hold one with a state that the spec does not allow
         op.kind.make(op.operands, op.attrs, op.loc)
     if name == "func.call":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 
-from hilo.plan.program import Buffer, Call, Copy, Program, Step, Switch, While
+from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch, While
 
 ALIGN = 64
 
@@ -46,6 +46,9 @@ class Times:
                     self.touch(b)
                 if s.scratch is not None:
                     self.touch(s.scratch)
+            elif isinstance(s, HostCall):
+                for b in (*s.operands, *s.results):
+                    self.touch(b)
             elif isinstance(s, Copy):
                 self.copies.append((self.now, s))
                 self.touch(s.source)

@@ -1,4 +1,4 @@
-"""Turn a scheduled function into a `Program`. Imports ir, kernels and plan.program.
+"""Turn a scheduled function into a `Program`. Imports ir, custom_calls, kernels and plan.program.
 
 Every value of the function gets a slot: a buffer, or a tuple of slots (several results, tuples; a token is the empty
 tuple). Values that only rename another (reshape, get ...) share its slot. A value that must end up in a certain place
@@ -8,11 +8,12 @@ otherwise a copy follows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from hilo.custom_calls import registry, site
 from hilo.errors import Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Array, Op
@@ -20,7 +21,7 @@ from hilo.ir.types import Results, TensorType, TupleType, Type, result_types
 from hilo.kernels.contraction_bound import arranges, constant_of
 from hilo.kernels.lowered import Layout, Lowered
 from hilo.plan.loops import plan_while
-from hilo.plan.program import Buffer, Call, Copy, Program, Step, Switch
+from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch
 
 Slot = Any  # Buffer | tuple[Slot, ...]
 Root = tuple[Op, int]  # the op that really produces a value, and which of its results
@@ -100,6 +101,7 @@ class Planner:
         self._constant_of: dict[Array, Buffer] = {}
         self._arranged: dict[tuple[Array, Layout], Buffer] = {}
         self._lowered: dict[Any, Lowered] = {}
+        self.hosts: list[HostCall] = []
 
     def temp(self, nbytes: int, source: Op | None = None, t: TensorType | None = None) -> Buffer:
         b = Buffer("temp", nbytes, source=source, type=t)
@@ -151,7 +153,7 @@ def plan_program(function: Function, lower: Callable[[Op], Lowered]) -> Program:
     results = [Buffer("result", r.tensor.nbytes, i, type=r.tensor) for i, r in enumerate(function.results)]
     scope = plan.scope(function, arguments)
     scope.run(results)
-    program = Program(function.name, arguments, results, scope.steps, plan.buffers, plan.constants)
+    program = Program(function.name, arguments, results, scope.steps, plan.buffers, plan.constants, plan.hosts)
     _drop_unused_constants(program)
     return program
 
@@ -267,6 +269,39 @@ def _switch(scope: Scope, op: Op) -> Slot:
     return places if isinstance(op.type, Results) else places[0]
 
 
+def _custom_call(scope: Scope, op: Op) -> Slot:
+    """Code outside of the program. A result that is the alias of an operand has the operand's value at its place."""
+    target = registry.find(op.attrs["call_target_name"])
+    operands = list(_leaves([scope.slots[o] for o in op.operands]))
+    slots = tuple(_places(scope, op, i, t) for i, t in enumerate(result_types(op.type)))
+    results = list(_leaves(slots))
+    for result, operand in site.aliases(op):
+        if results[result] is not operands[operand]:
+            scope.steps.append(Copy(results[result], operands[operand]))
+            operands[operand] = results[result]
+    call = HostCall(op, target, tuple(operands), tuple(results), len(scope.plan.hosts))
+    scope.plan.hosts.append(call)
+    scope.steps.append(call)
+    return slots if isinstance(op.type, Results) else slots[0]
+
+
+def _places(scope: Scope, op: Op, index: int, t: Type) -> Slot:
+    """The slot of a result that may be a tuple."""
+    if isinstance(t, TupleType):
+        return tuple(scope.plan.temp(x.nbytes, op, x) if isinstance(x, TensorType) else _places(scope, op, -1, x)
+                     for x in t.types)  # fmt: skip
+    return scope.place(op, index, t)
+
+
+def _leaves(slots: Iterable[Slot]) -> Iterator[Buffer]:
+    """The buffers among slots, in order, out of tuples."""
+    for s in slots:
+        if isinstance(s, Buffer):
+            yield s
+        else:
+            yield from _leaves(s)
+
+
 HANDLERS: dict[str, Callable[[Scope, Op], Slot]] = {
     "stablehlo.constant": _constant,
     "stablehlo.reshape": _rename,
@@ -279,5 +314,6 @@ HANDLERS: dict[str, Callable[[Scope, Op], Slot]] = {
     "hilo.guards": _token,  # checked before the program runs, see plan/dynamic.py
     "stablehlo.if": _switch,
     "stablehlo.case": _switch,
+    "stablehlo.custom_call": _custom_call,
     "stablehlo.while": plan_while,
 }

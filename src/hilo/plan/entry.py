@@ -3,17 +3,18 @@
 Kernels get their pointers through one array on the stack (the frame). `while`, `if` and `case` become native control
 flow. The entry of a long program is cut into functions of bounded length, since code generation is not linear in the
 length of a function. In loops, small kernels become part of the entry: a scalar that counts costs nanoseconds then.
-Imports loop, kernels, plan.program.
+Imports custom_calls, loop, kernels, plan.program.
 """
 
 from __future__ import annotations
 
+from hilo.custom_calls import site
 from hilo.ir.dims import Atom, Number, Size, larger, smaller
 from hilo.kernels.lowered import Phase
 from hilo.loop import sizes
 from hilo.loop.builder import I8, I32, I64, PTR, Builder, Func, Node
 from hilo.loop.inline import inline, size
-from hilo.plan.program import Buffer, Call, Copy, Program, Step, Switch, While
+from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch, While
 
 CHUNK_STEPS = 128  # steps per outlined function
 INLINE_COST = 50_000.0  # ns of work below which a kernel runs on the calling thread
@@ -22,7 +23,7 @@ MAX_CHUNKS = 64
 INLINE_NODES = 128  # of a kernel that becomes part of a loop's code
 INLINE_NS = 200.0  # of work that such a kernel does: beyond, the call does not matter
 INLINE_TOTAL = 2048  # nodes taken in by one function: code generation is not linear
-_CTX_PARALLEL_FOR, _CTX_CONSTANTS = 0, 8  # byte offsets in struct hilo_ctx
+_CTX_PARALLEL_FOR, _CTX_CONSTANTS, _CTX_HOST_CALL = 0, 8, 16  # byte offsets in struct hilo_ctx
 
 
 def chunk_units(phase: Phase) -> Number:
@@ -46,19 +47,43 @@ def emit_entry(program: Program, name: str = "entry") -> list[Func]:
     entry = Func(name, [("ctx", PTR), ("args", PTR), ("results", PTR), ("arena", PTR)], I32)
     b = Builder(entry)
     stack = frame.allocate(b)
-    for f in funcs:
-        b.call(f.name, (*entry.params, stack))
+    for f, part in zip(funcs, parts, strict=True):
+        code = b.call(f.name, (*entry.params, stack), I32)
+        if has_host_call(part):
+            b.if_(b.cmp("ne", code, 0), lambda code=code: b.ret(code))
     b.ret(b.const(0, I32))
     return [*funcs, entry]
+
+
+def open_dims(s: HostCall) -> list[Size]:
+    """The run-time sizes among the dims of a call's operands and results: it finds them before its pointers."""
+    dims = [d for types in site.leaf_types(s.op) for t in types if t is not None for d in t.shape]
+    return [d for d in dims if isinstance(d, Size)]
+
+
+def has_host_call(steps: list[Step]) -> bool:
+    """Whether a call into the host may end the program within `steps`."""
+    stack = list(steps)
+    while stack:
+        s = stack.pop()
+        if isinstance(s, HostCall):
+            return True
+        if isinstance(s, While):
+            stack += [*s.cond, *s.body]
+        elif isinstance(s, Switch):
+            stack += [x for branch in s.branches for x in branch]
+    return False
 
 
 class _Frame:
     """The layout of the stack array: pointers for the current kernel, then pointers that outlive an outlined part."""
 
     def __init__(self, program: Program) -> None:
-        widest = max((len(c.operands) + len(c.results) + 1 for c in program.calls()), default=1)
+        widest = max((len(c.operands) + len(c.results) + 1 for c in (*program.calls(), *program.hosts)), default=1)
         self.size = 8 * widest
-        self.before = 8 * len(program.symbols or ())  # room before the pointers, where kernels find run-time sizes
+        open_sizes = max((len(open_dims(h)) for h in program.hosts), default=0)
+        # Room before the pointers, where kernels and calls find run-time sizes.
+        self.before = 8 * max(len(program.symbols or ()), open_sizes)
         self.symbols = {s: i for i, s in enumerate(program.symbols or ())}
         self.table = 8 * len(program.arguments)  # where in `args` the pointer to the symbols is
         self.slots: dict[Buffer, int] = {}
@@ -122,6 +147,8 @@ class _Writer:
         for s in steps:
             if isinstance(s, Call):
                 self.call(s)
+            elif isinstance(s, HostCall):
+                self.host_call(s)
             elif isinstance(s, Copy):
                 self.copy(s)
             elif isinstance(s, While):
@@ -154,6 +181,20 @@ class _Writer:
                 b.callptr(parallel_for, (self.ctx, b.funcptr(fn), self.frame, units, chunk))
             else:
                 b.call(fn, (self.frame, b.i64(0), units))
+
+    def host_call(self, s: HostCall) -> None:
+        """Call into the host; a code that is not 0 ends the program."""
+        b = self.b
+        for i, x in enumerate((*s.operands, *s.results)):
+            b.store(b.gep(self.frame, 8 * i), self.address(x))
+        for k, n in enumerate(open_dims(s)):
+            b.store(b.gep(self.frame, -8 * (k + 1)), sizes.node(b, n))
+        fn = b.load(b.gep(self.ctx, _CTX_HOST_CALL), PTR, invariant=True)
+        self.leave_on_error(b.callptr(fn, (self.ctx, b.i64(s.index), self.frame), I32))
+
+    def leave_on_error(self, code: Node) -> None:
+        b = self.b
+        b.if_(b.cmp("ne", code, 0), lambda: b.ret(code))
 
     def inlines(self, s: Call) -> bool:
         """Whether a kernel is small enough to become part of a loop, and there is room for it."""

@@ -115,6 +115,7 @@ def _writes_in_place(inner: Scope, body: Function, i: int) -> bool:
         "stablehlo.while",
         "stablehlo.if",
         "stablehlo.case",
+        "stablehlo.custom_call",
     ):
         return False
     param = body.params[i]

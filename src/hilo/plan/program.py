@@ -1,4 +1,4 @@
-"""The program: steps over buffers, neutral of any target. Imports ir and kernels.
+"""The program: steps over buffers, neutral of any target. Imports ir, custom_calls and kernels.
 
 A `Buffer` is a place for one dense array. Steps run in order; structured steps hold steps. `plan/build.py` makes a
 program from a function, `plan/assign.py` gives the temporaries their offsets, `plan/entry.py` renders it as loop IR.
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from hilo.custom_calls.registry import Target
 from hilo.ir.dims import Atom, Guard, Number
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
@@ -59,6 +60,22 @@ class Call:
     in_place: tuple[tuple[int, int], ...] = ()
 
 
+@dataclass(eq=False, slots=True)
+class HostCall:
+    """Call code outside of the program, on the calling thread: the custom call `op`, whose code is `target`.
+
+    `operands` and `results` are the places of the tensors among its operands and results, out of tuples and without
+    tokens; `index` numbers the calls of a program. Results share no memory with operands, but for those that
+    `output_operand_aliases` names, which are at the same place.
+    """
+
+    op: Op
+    target: Target
+    operands: tuple[Buffer, ...]
+    results: tuple[Buffer, ...]
+    index: int
+
+
 @dataclass(slots=True)
 class Copy:
     """Copy a whole buffer; nothing to do if both turn out to be one place."""
@@ -98,7 +115,7 @@ class Switch:
     branches: list[list[Step]]
 
 
-Step = Call | Copy | While | Switch
+Step = Call | HostCall | Copy | While | Switch
 
 
 @dataclass
@@ -111,6 +128,7 @@ class Program:
     steps: list[Step]
     buffers: list[Buffer] = field(default_factory=list)  # temporaries
     constants: list[np.ndarray] = field(default_factory=list)
+    hosts: list[HostCall] = field(default_factory=list)  # by their index
     arena_size: Number = 0
     symbols: list[Atom] | None = None  # run-time sizes that a call brings; None: all sizes are known
     guards: list[Guard] = field(default_factory=list)  # what must hold of them
@@ -122,6 +140,8 @@ class Program:
             s = stack.pop()
             if isinstance(s, Call):
                 yield from (*s.operands, *s.results, *((s.scratch,) if s.scratch is not None else ()))
+            elif isinstance(s, HostCall):
+                yield from (*s.operands, *s.results)
             elif isinstance(s, Copy):
                 yield from (s.source, s.target)
             elif isinstance(s, Switch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hilo.ir.dims import Number
-from hilo.plan.program import Buffer, Call, Copy, Program, Step, While
+from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, While
 
 
 def show(program: Program) -> str:
@@ -19,6 +19,8 @@ def show(program: Program) -> str:
             text = f"{s.op.name} {_buffers(s.operands)} -> {_buffers(s.results)}"
             if s.scratch is not None:
                 text += f" using {place(s.scratch)}"
+        elif isinstance(s, HostCall):
+            text = f"call {s.target.name} ({s.target.convention}) {_buffers(s.operands)} -> {_buffers(s.results)}"
         elif isinstance(s, Copy):
             text = f"copy {place(s.source)} -> {place(s.target)}"
         elif isinstance(s, While):

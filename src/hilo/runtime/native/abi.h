@@ -15,6 +15,9 @@ struct hilo_ctx {
     void **constants;
     int32_t (*host_call)(struct hilo_ctx *ctx, int64_t index, void **bufs);
     int64_t threads;
+    char *message;        /* where a custom call in C may say why it failed (hilo_custom_call.h); or NULL */
+    int64_t message_size; /* bytes there */
+    int64_t failed;       /* the index of the custom call that failed; -1: none */
 };
 
 /* A compiled program; 0 or an error code. */

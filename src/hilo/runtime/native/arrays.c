@@ -1,6 +1,8 @@
 /* Numpy arrays as a program sees them (arrays.h). */
 #include "arrays.h"
 
+#include <string.h>
+
 #include "memory.h"
 
 /* The owner of a block. */
@@ -9,10 +11,12 @@ struct buffer {
     PyObject_HEAD
     void *block;
     size_t nbytes;
+    PyObject *lease; /* other memory that views of the array may look into, or NULL */
 };
 
 static void buffer_dealloc(PyObject *self) {
     struct buffer *b = (struct buffer *)self;
+    Py_XDECREF(b->lease);
     hilo_memory_free(b->block, b->nbytes);
     PyObject_Free(self);
 }
@@ -37,16 +41,37 @@ PyArrayObject *hilo_array_over(const struct hilo_spec *spec, void *data, PyObjec
     return (PyArrayObject *)array;
 }
 
-PyArrayObject *hilo_array_new(const struct hilo_spec *spec) {
+static struct buffer *new_buffer(size_t nbytes) {
     struct buffer *b = PyObject_New(struct buffer, &hilo_Buffer_Type);
     if (!b) return NULL;
-    b->nbytes = spec->nbytes;
-    b->block = hilo_memory_alloc(spec->nbytes);
+    b->nbytes = nbytes;
+    b->lease = NULL;
+    b->block = hilo_memory_alloc(nbytes);
     if (!b->block) {
         Py_DECREF(b);
-        return (PyArrayObject *)PyErr_NoMemory();
+        PyErr_NoMemory();
+        return NULL;
     }
-    return hilo_array_over(spec, b->block, (PyObject *)b);
+    return b;
+}
+
+PyArrayObject *hilo_array_new(const struct hilo_spec *spec) {
+    struct buffer *b = new_buffer(spec->nbytes);
+    return b ? hilo_array_over(spec, b->block, (PyObject *)b) : NULL;
+}
+
+int hilo_array_keep(PyArrayObject *array, PyObject *lease) {
+    size_t nbytes = (size_t)PyArray_NBYTES(array);
+    struct buffer *b = new_buffer(nbytes);
+    if (!b) return -1;
+    memcpy(b->block, PyArray_DATA(array), nbytes);
+    b->lease = Py_NewRef(lease);
+    PyArrayObject_fields *fields = (PyArrayObject_fields *)array;
+    PyObject *before = fields->base;
+    fields->data = b->block;
+    fields->base = (PyObject *)b;
+    Py_XDECREF(before);
+    return 0;
 }
 
 /* Specifications. */

@@ -51,6 +51,10 @@ int hilo_spec_close(const struct hilo_spec *spec, npy_intp *dims, struct hilo_sp
 /* A new array over pooled memory, contents arbitrary. */
 PyArrayObject *hilo_array_new(const struct hilo_spec *spec);
 
+/* Makes `*array`, which lies in memory of `lease`, the owner of a copy of its own; 0, or -1 with an exception. `lease`
+ * stays alive with it, since views may look into it. */
+int hilo_array_keep(PyArrayObject *array, PyObject *lease);
+
 /* An array over the memory of `base` (reference stolen, also on failure). */
 PyArrayObject *hilo_array_over(const struct hilo_spec *spec, void *data, PyObject *base);
 

@@ -3,6 +3,7 @@
 #include "arrays.h"
 
 #include "dlpack.h"
+#include "foreign.h"
 #include "memory.h"
 #include "pool.h"
 #include "program.h"
@@ -68,7 +69,8 @@ static int exec_module(PyObject *module) {
         return -1;
     }
     if (_import_array() < 0) return -1;
-    if (PyType_Ready(&hilo_Buffer_Type) < 0) return -1;
+    if (PyType_Ready(&hilo_Buffer_Type) < 0 || PyType_Ready(&hilo_Lease_Type) < 0) return -1;
+    if (PyModule_AddType(module, &hilo_Foreign_Type) < 0) return -1;
     return PyModule_AddType(module, &hilo_Program_Type);
 }
 

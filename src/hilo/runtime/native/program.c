@@ -7,6 +7,7 @@
 #include "program.h"
 
 #include <stddef.h>
+#include <string.h>
 #include <structmember.h>
 
 #include "memory.h"
@@ -97,19 +98,52 @@ static PyObject *make_results(struct hilo_program *p, PyObject *const *args, voi
     return list;
 }
 
-static int32_t run_entry(struct hilo_program *p, void **arguments, void **results, void *arena) {
-    struct hilo_run run = {
-        .ctx = {hilo_parallel_for, p->constants, hilo_host_call, p->threads},
-        .program = p,
-        .host_fp = hilo_fp_enter(),
-    };
+static int32_t run_entry(struct hilo_run *run, void **arguments, void **results, void *arena) {
+    struct hilo_program *p = run->program;
+    run->ctx = (struct hilo_ctx){hilo_parallel_for, p->constants,        hilo_host_call, p->threads,
+                                 run->message,      sizeof run->message, -1};
+    run->message[0] = 0;
+    run->lease = NULL;
+    run->released = NULL;
+    run->host_fp = hilo_fp_enter();
     if (p->threads > 1) hilo_pool_enter();
-    if (p->release_gil) run.released = PyEval_SaveThread();
-    int32_t code = p->entry(&run.ctx, arguments, results, arena);
-    if (p->release_gil) PyEval_RestoreThread(run.released);
+    if (p->release_gil) run->released = PyEval_SaveThread();
+    int32_t code = p->entry(&run->ctx, arguments, results, arena);
+    if (p->release_gil) PyEval_RestoreThread(run->released);
     if (p->threads > 1) hilo_pool_leave();
-    hilo_fp_leave(run.host_fp);
+    hilo_fp_leave(run->host_fp);
     return code;
+}
+
+/* Raises the error of a custom call in native code. */
+static void raise_failure(struct hilo_program *p, struct hilo_run *run, int32_t code) {
+    run->message[sizeof run->message - 1] = 0;
+    PyObject *text = PyUnicode_DecodeUTF8(run->message, (Py_ssize_t)strlen(run->message), "replace");
+    PyObject *error = NULL;
+    if (text) error = PyObject_CallFunction(p->failure, "LiO", (long long)run->ctx.failed, (int)code, text);
+    if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+    Py_XDECREF(error);
+    Py_XDECREF(text);
+}
+
+/* After a call: gives the memory of the call to those who keep views of it, if there are any; whether it did. */
+static int end_lease(struct hilo_run *run, PyObject *const *args, PyObject *adapted, PyObject *list, void *arena,
+                     size_t arena_size) {
+    struct hilo_lease *lease = run->lease;
+    if (!lease) return 0;
+    int kept = Py_REFCNT(lease) > 1;
+    if (kept) { /* if there is no memory for this little list, the arguments and results must not go either */
+        PyObject *all = PyList_New(0);
+        for (Py_ssize_t i = 0; all && i < run->program->arguments.count; i++) PyList_Append(all, args[i]);
+        if (all && adapted) PyList_Append(all, adapted);
+        if (all && list) PyList_Append(all, list);
+        if (all) PyList_Append(all, (PyObject *)run->program);
+        lease->keep = all;
+        lease->arena = arena;
+        lease->arena_size = arena_size;
+    }
+    Py_DECREF(lease);
+    return kept;
 }
 
 /* Turns an error code into an exception. */
@@ -166,9 +200,14 @@ static PyObject *call_with(struct hilo_program *p, PyObject *const *args, void *
         Py_CLEAR(list);
         goto done;
     }
-    int32_t code = run_entry(p, arguments, results, arena);
+    struct hilo_run run = {.program = p};
+    int32_t code = run_entry(&run, arguments, results, arena);
+    if (run.lease && end_lease(&run, args, adapted, list, arena, arena_size)) arena = NULL;
     if (code || (p->num_hosts && PyErr_Occurred())) {
-        raise_code(p, code);
+        if (!PyErr_Occurred() && run.ctx.failed >= 0 && p->failure != Py_None)
+            raise_failure(p, &run, code);
+        else
+            raise_code(p, code);
         Py_CLEAR(list);
     }
     hilo_memory_free(arena, arena_size);
@@ -215,12 +254,21 @@ static PyObject *program_consume(PyObject *self, PyObject *arrays) {
 
 /* Construction. */
 
-static int take_constants(struct hilo_program *p, PyObject *sequence) {
+/* `addresses`, of code that somebody else keeps, stand behind the constants. */
+static int take_constants(struct hilo_program *p, PyObject *sequence, PyObject *addresses) {
     p->constant_arrays = PySequence_Tuple(sequence);
     if (!p->constant_arrays) return -1;
     p->num_constants = PyTuple_GET_SIZE(p->constant_arrays);
-    p->constants = PyMem_New(void *, p->num_constants ? p->num_constants : 1);
+    Py_ssize_t more = PySequence_Size(addresses);
+    if (more < 0) return -1;
+    p->constants = PyMem_New(void *, p->num_constants + more + 1);
     if (!p->constants) return PyErr_NoMemory() ? 0 : -1;
+    for (Py_ssize_t i = 0; i < more; i++) {
+        PyObject *item = PySequence_GetItem(addresses, i);
+        p->constants[p->num_constants + i] = item ? PyLong_AsVoidPtr(item) : NULL;
+        Py_XDECREF(item);
+        if (PyErr_Occurred()) return -1;
+    }
     for (Py_ssize_t i = 0; i < p->num_constants; i++) {
         PyObject *item = PyTuple_GET_ITEM(p->constant_arrays, i);
         if (!PyArray_Check(item) ||
@@ -264,14 +312,16 @@ static int take_aliases(struct hilo_program *p, PyObject *sequence) {
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"entry",   "arguments",  "results", "name",        "arena_size", "constants",
                             "threads", "host_calls", "aliases", "release_gil", "errors",     "keep",
-                            "shapes",  "symbols",    "explain", NULL};
+                            "shapes",  "symbols",    "explain", "failure",     "addresses",   NULL};
     PyObject *entry, *arguments, *results, *name = NULL, *errors = Py_None, *keep = Py_None;
     PyObject *constants = NULL, *hosts = NULL, *aliases = NULL, *shapes = NULL, *symbols = NULL, *explain = Py_None;
+    PyObject *failure = Py_None, *addresses = NULL;
     Py_ssize_t arena_size = 0;
     long long threads = 1;
     int release_gil = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$UnOLOOpOOOOO:Program", names, &entry, &arguments, &results, &name,
-                                     &arena_size, &constants, &threads, &hosts, &aliases, &release_gil, &errors, &keep, &shapes, &symbols, &explain))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$UnOLOOpOOOOOOO:Program", names, &entry, &arguments, &results, &name,
+                                     &arena_size, &constants, &threads, &hosts, &aliases, &release_gil, &errors, &keep, &shapes, &symbols,
+                                     &explain, &failure, &addresses))
         return NULL;
     if (arena_size < 0 || threads < 1) {
         PyErr_SetString(PyExc_ValueError, "arena_size must be at least 0 and threads at least 1");
@@ -293,10 +343,11 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     p->errors = Py_NewRef(errors);
     p->keep = Py_NewRef(keep);
     p->explain = Py_NewRef(explain);
+    p->failure = Py_NewRef(failure);
     p->shapes = (hilo_shapes)(uintptr_t)(shapes ? PyLong_AsVoidPtr(shapes) : NULL);
     PyObject *empty = PyTuple_New(0);
     int failed = !p->name || !empty || hilo_specs_parse(arguments, &p->arguments) < 0 ||
-                 hilo_specs_parse(results, &p->results) < 0 || take_constants(p, constants ? constants : empty) < 0 ||
+                 hilo_specs_parse(results, &p->results) < 0 || take_constants(p, constants ? constants : empty, addresses ? addresses : empty) < 0 ||
                  hilo_hosts_parse(hosts ? hosts : empty, p) < 0 || take_aliases(p, aliases ? aliases : empty) < 0 ||
                  hilo_symbols_parse(symbols ? symbols : empty, p) < 0;
     Py_XDECREF(empty);
@@ -309,6 +360,7 @@ static int program_traverse(PyObject *self, visitproc visit, void *arg) {
     Py_VISIT(p->constant_arrays);
     Py_VISIT(p->errors);
     Py_VISIT(p->explain);
+    Py_VISIT(p->failure);
     Py_VISIT(p->keep);
     for (Py_ssize_t i = 0; i < p->num_hosts; i++) Py_VISIT(p->hosts[i].function);
     return 0;
@@ -333,6 +385,7 @@ static void program_dealloc(PyObject *self) {
     Py_XDECREF(p->constant_arrays);
     Py_XDECREF(p->errors);
     Py_XDECREF(p->explain);
+    Py_XDECREF(p->failure);
     PyMem_Free(p->symbols);
     Py_XDECREF(p->name);
     Py_TYPE(self)->tp_free(self);
@@ -372,5 +425,5 @@ PyTypeObject hilo_Program_Type = {
     .tp_vectorcall_offset = offsetof(struct hilo_program, call),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_doc = PyDoc_STR("Program(entry, arguments, results, *, name, arena_size, constants, threads, host_calls, aliases, "
-                        "release_gil, errors, keep)\n--\n\nCompiled code at an address, callable with arrays."),
+                        "release_gil, errors, keep, shapes, symbols, explain, failure, addresses)\n--\n\nCompiled code at an address, callable with arrays."),
 };

@@ -7,10 +7,22 @@
 #include "abi.h"
 #include "fpstate.h"
 
-/* A Python function that a program calls; see hostcall.c. */
+struct hilo_foreign;
+
+/* What a program calls: native code (`foreign`, which `function` then is, too), or a Python function; see hostcall.c. */
 struct hilo_host {
     PyObject *function;
+    struct hilo_foreign *foreign;
     struct hilo_specs operands, results;
+    int fills; /* the function gets the results' places, too */
+};
+
+/* The memory of one call, if arrays over it may outlive the call. */
+struct hilo_lease {
+    PyObject_HEAD
+    void *arena; /* owned, once the call is over */
+    size_t arena_size;
+    PyObject *keep;
 };
 
 struct hilo_alias {
@@ -39,6 +51,7 @@ struct hilo_program {
     struct hilo_symbol *symbols;
     Py_ssize_t num_symbols, num_sizes; /* num_sizes: what `shapes` writes */
     PyObject *explain;                 /* (code, symbol values) -> message for codes of `shapes` */
+    PyObject *failure;                 /* (index, code, message) -> exception for a custom call that failed */
     PyObject *name;
     PyObject *constant_arrays; /* tuple: keeps the memory behind `constants` */
     PyObject *errors;          /* mapping: error code -> message, or None */
@@ -51,11 +64,13 @@ struct hilo_run {
     struct hilo_program *program;
     PyThreadState *released; /* the calling thread's state while it does not hold the GIL */
     hilo_fpstate host_fp;
+    struct hilo_lease *lease; /* NULL: no array over the call's memory was made */
+    char message[256];
 };
 
-extern PyTypeObject hilo_Program_Type;
+extern PyTypeObject hilo_Program_Type, hilo_Lease_Type;
 
-/* Reads a sequence of (function, operand specs, result specs) into a zeroed program; 0 or -1. */
+/* Reads a sequence of (function, operand specs, result specs[, fills]), or `Foreign`s, into a zeroed program; 0 or -1. */
 int hilo_hosts_parse(PyObject *sequence, struct hilo_program *program);
 void hilo_hosts_clear(struct hilo_program *program);
 

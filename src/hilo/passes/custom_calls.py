@@ -1,0 +1,73 @@
+"""Custom calls before they are planned: markers go, layouts become transposes. Imports ir, custom_calls, rewrite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hilo.custom_calls import registry
+from hilo.custom_calls.markers import is_marker
+from hilo.custom_calls.site import IN_MEMORY
+from hilo.errors import Unsupported
+from hilo.ir.op import Attrs, Op
+from hilo.ir.types import Results, TensorType, TupleType, Type, result_types
+from hilo.rewrite import PACK
+from hilo.rewrite.ops import get_tuple_element, transpose, tuple_
+
+Layout = tuple[int, ...]  # dims from minor to major
+
+
+def simpler_call(op: Op) -> Op | None:
+    """What a marker marks; a call of native code on values in the order of memory that it asks for; None: as it is."""
+    if is_marker(op.attrs["call_target_name"]):
+        return _marked(op)
+    layouts = (*(op.attrs.get("operand_layouts") or ()), *(op.attrs.get("result_layouts") or ()))
+    if op.attrs.get(IN_MEMORY) or all(map(_is_row_major, layouts)):
+        return None
+    target = registry.find(op.attrs["call_target_name"])
+    return None if target.convention == "python" else in_memory(op)  # Python functions see logical arrays
+
+
+def _marked(op: Op) -> Op:
+    types = result_types(op.type)
+    if types and tuple(o.type for o in op.operands) != types:
+        raise Unsupported("the operands and results of this marker differ: the program is for several devices",
+                          loc=op.loc, op=op.kind.full_name)  # fmt: skip
+    return PACK.make(op.operands if types else ()) if isinstance(op.type, Results) else op.operands[0]
+
+
+def in_memory(op: Op) -> Op:
+    """A call with layouts as one of row-major values, whose dims stand in the order of memory."""
+    orders: Sequence[Layout] = op.attrs["result_layouts"]
+    operands = [_arranged(o, order) for o, order in zip(op.operands, op.attrs["operand_layouts"], strict=True)]
+    whole = op.type.types if isinstance(op.type, TupleType) else result_types(op.type)
+    types = [_permuted(t, order[::-1]) for t, order in zip(whole, orders, strict=True)]
+    t: Type = types[0] if types else op.type
+    if isinstance(op.type, Results | TupleType):
+        t = Results(types) if isinstance(op.type, Results) else TupleType(types)
+    attrs = Attrs(op.attrs, type=t, **{IN_MEMORY: True})
+    call = Op(op.kind, tuple(operands), attrs, t, op.loc)
+    if isinstance(op.type, TupleType):
+        parts = [get_tuple_element(call, index=i) for i in range(len(types))]
+        return tuple_(*[_restored(p, order) for p, order in zip(parts, orders, strict=True)])
+    results = [_restored(r, order) for r, order in zip(call.results(), orders, strict=True)]
+    return PACK.make(tuple(results)) if isinstance(op.type, Results) else results[0]
+
+
+def _is_row_major(layout: Layout) -> bool:
+    return layout == tuple(range(len(layout)))[::-1]
+
+
+def _permuted(t: Type, permutation: Layout) -> Type:
+    return t.with_shape(tuple(t.shape[d] for d in permutation)) if isinstance(t, TensorType) else t
+
+
+def _arranged(o: Op, layout: Layout) -> Op:
+    return o if _is_row_major(layout) else transpose(o, permutation=layout[::-1])
+
+
+def _restored(o: Op, layout: Layout) -> Op:
+    """The logical value of what lies in memory in the order of `layout`."""
+    if _is_row_major(layout):
+        return o
+    order = layout[::-1]
+    return transpose(o, permutation=tuple(order.index(d) for d in range(len(order))))
