@@ -22,3 +22,10 @@ def test_the_options_page_is_not_stale() -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_programs_of_the_page_on_processes_run() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "parallel.md").read_text(), re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, "docs/parallel.md", "exec"), {})
