@@ -174,11 +174,46 @@ func.func private @f(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }
 """)
 
 
+_REGIONS = mlir_text.parse("""func.func @main(%x: tensor<f32>) -> tensor<f32> {
+  %0 = "stablehlo.composite"(%x) ({
+  ^bb0(%a: tensor<f32>):
+    stablehlo.return %a : tensor<f32>
+  }) {name = "a.b", decomposition = @f} : (tensor<f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+func.func private @f(%x: tensor<f32>) -> tensor<f32> { return %x : tensor<f32> }
+""")
+_FUTURE = program("""
+  %0 = stablehlo.custom_call @start(%x) : (tensor<4xf32>) -> !stablehlo.future<tensor<4xf32>>
+  %1 = "stablehlo.async_done"(%0) : (!stablehlo.future<tensor<4xf32>>) -> tensor<4xf32>
+  return %1 : tensor<4xf32>""")
+_ROOT = program("""
+  %c = stablehlo.constant dense<0> : tensor<1xi32>
+  %0 = "stablehlo.collective_broadcast"(%x, %c) {replica_groups = dense<0> : tensor<1x1xi64>, has_dynamic_root}
+    : (tensor<4xf32>, tensor<1xi32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>""")
+_MESH = mlir_text.parse("""module {
+  sdy.mesh @mesh = <["x"=2]>
+  func.func @main(%x: tensor<4xf32>) -> tensor<8xf32> {
+    %0 = "stablehlo.all_gather"(%x) {all_gather_dim = 0 : i64, replica_groups =
+      #stablehlo.replica_group_mesh_axes<mesh = @mesh, axes = [#stablehlo.axis_ref<name = "x">]>}
+      : (tensor<4xf32>) -> tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}""")
+_SEVERAL = program("""
+  %0:2 = "stablehlo.all_gather"(%x, %x) {all_gather_dim = 0 : i64, replica_groups = dense<0> : tensor<1x1xi64>}
+    : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %0#1 : tensor<4xf32>""")
+
+
 @pytest.mark.parametrize(("m", "lowest", "op"), [
     (_TAN, "1.4.0", "stablehlo.tan"), (_ACCURATE, "1.9.0", "stablehlo.exponential"),
     (_ALGORITHM, "1.6.0", "stablehlo.dot_general"), (_GATHER, "1.1.0", "stablehlo.gather"), (_SMALL, "1.2.0", "func.func"),
     (_NARROW, "1.7.0", "func.func"), (_CALL, "1.3.0", "stablehlo.custom_call"), (_OTHER, "1.11.0", "stablehlo.abs"),
-    (_COMPOSITE, "0.19.0", "stablehlo.composite"),
+    (_COMPOSITE, "0.19.0", "stablehlo.composite"), (_REGIONS, "1.14.0", "stablehlo.composite"),
+    (_FUTURE, "1.17.0", "stablehlo.custom_call"), (_ROOT, "1.20.0", "stablehlo.collective_broadcast"),
+    (_MESH, "1.16.0", "stablehlo.all_gather"), (_SEVERAL, "1.5.0", "stablehlo.all_gather"),
 ])  # fmt: skip
 def test_the_lowest_version(m: Module, lowest: str, op: str) -> None:
     at = VERSIONS.index(lowest)

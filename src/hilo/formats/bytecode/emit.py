@@ -213,7 +213,8 @@ class Tables:
 
     def _numbers(self, s: Sink, *numbers: int) -> None:
         if numbers[0] in tables.VHLO_ATTR_SINCE:
-            self.require(tables.VHLO_ATTR_SINCE[numbers[0]], "one of its attributes")
+            what = "a result_accuracy" if numbers[0] < 21 else "groups along the axes of a mesh"
+            self.require(tables.VHLO_ATTR_SINCE[numbers[0]], what)
         for n in numbers:
             s.varint(n)
 

@@ -54,16 +54,16 @@ def constraints(op: Op, operands: int, t: Tables) -> None:
     """What versions changed about ops without changing their attributes."""
     name, attrs = op.name, op.attrs
     if operands != 1 and name in ("all_gather", "all_reduce", "all_to_all"):
-        t.require((1, 5, 0), "several operands")
+        t.require((1, 5, 0), "the form with several operands")
     if operands != 1 and name == "collective_broadcast":
-        t.require((1, 20, 0), "several operands")
+        t.require((1, 20, 0), "the form with several operands")
     if name in _MAY_CHANGE_ELEMENTS and not _keeps_elements(op):
         t.require((0, 17, 0), "a result of another element type than the operand's")
     if name == "composite" and attrs.get("composite_regions"):
-        t.require((1, 14, 0), "its regions")
+        t.require((1, 14, 0), "the form with regions")
     if name == "custom_call":
         if isinstance(attrs.get("backend_config"), Attrs) or attrs.get("api_version") == 4:
-            t.require((1, 3, 0), "a dictionary as backend_config, or the typed FFI")
+            t.require((1, 3, 0), "the typed FFI (a dictionary as backend_config)")
         if any(isinstance(t, FutureType) for t in (*(o.type for o in op.operands), *result_types(op.type))):
             t.require((1, 17, 0), "a future")
 
