@@ -43,7 +43,8 @@ def _module(program: Program) -> Module:
 
 def compile(program: Program, *, entry: str = "main", target: str = "host", threads: int | None = None,  # noqa: A001
             constants: Mapping[int, Any] | None = None, shapes: Mapping[int, Iterable[int]] | None = None,
-            donate: Iterable[int] = (), options: Options | None = None) -> Executable:  # fmt: skip
+            donate: Iterable[int] = (), host: HostQueues | None = None,
+            options: Options | None = None) -> Executable:  # fmt: skip
     """Compile a program to native code.
 
     program    a `Module`, MLIR text, or bytes of it
@@ -54,15 +55,18 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
     shapes     {argument number: shape}: compile for these shapes of arguments only, where the program leaves sizes
                open; otherwise one compilation serves all sizes
     donate     numbers of arguments whose memory results may take
+    host       the queues that `infeed`, `outfeed`, `send` and `recv` of the program exchange arrays through
     options    an `Options`; None: from the environment
 
     Gives an `Executable`: call it with numpy arrays (anything with DLPack or the array interface), get a list of them.
     Raises `Error` for an invalid program, or one that needs what hilo does not have yet.
     """
+    from hilo.ir.host import connected
     from hilo.pipeline import compile_module
 
-    return compile_module(_module(program), entry=entry, target=target, threads=threads, constants=constants,
-                          shapes=shapes, donate=tuple(donate), options=options)  # fmt: skip
+    with connected(host):
+        return compile_module(_module(program), entry=entry, target=target, threads=threads, constants=constants,
+                              shapes=shapes, donate=tuple(donate), options=options)  # fmt: skip
 
 
 def interpret(program: Program, *arrays: Any, entry: str = "main", host: HostQueues | None = None,

@@ -91,8 +91,10 @@ def test_channels_of_the_host():
         hilo.interpret(ECHO, host=queues)
 
 
-def test_a_timeout_waits_for_another_thread():
+@pytest.mark.parametrize("native", [False, True])
+def test_a_timeout_waits_for_another_thread(native):
     queues = hilo.HostQueues(timeout=20)
+    run = hilo.compile(ECHO, host=queues) if native else lambda: hilo.interpret(ECHO, host=queues)
 
     def feed() -> None:
         time.sleep(0.02)
@@ -100,7 +102,7 @@ def test_a_timeout_waits_for_another_thread():
 
     feeder = threading.Thread(target=feed)
     feeder.start()
-    assert hilo.interpret(ECHO, host=queues)[0].tolist() == [2, 4]
+    assert run()[0].tolist() == [2, 4]
     feeder.join()
     assert queues.take_channel(5)[0].tolist() == [2, 4]
     with pytest.raises(Error, match="must be a number of seconds"):
@@ -108,7 +110,7 @@ def test_a_timeout_waits_for_another_thread():
 
 
 def test_without_queues():
-    with pytest.raises(Unsupported, match="give the run a hilo.HostQueues"):
+    with pytest.raises(Unsupported, match="give the run a hilo"):
         hilo.interpret(TWO)
 
 
@@ -184,3 +186,105 @@ def test_a_message_that_never_comes():
         hilo.interpret_parallel(text, [[X, None]])
     with pytest.raises(Unsupported, match="interpret_parallel"):
         hilo.interpret(text, X, None)
+
+
+# -- in native code
+LOOP = """
+func.func @main(%n: tensor<i32>) -> (tensor<i32>, tensor<2xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %x = stablehlo.constant dense<0.0> : tensor<2xf32>
+  %t = stablehlo.create_token : !stablehlo.token
+  %r:3 = stablehlo.while(%i = %zero, %s = %x, %u = %t) : tensor<i32>, tensor<2xf32>, !stablehlo.token
+  cond {
+    %c = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %a:2 = "stablehlo.infeed"(%u) : (!stablehlo.token) -> (tensor<2xf32>, !stablehlo.token)
+    %b = stablehlo.add %s, %a#0 : tensor<2xf32>
+    %v = "stablehlo.outfeed"(%b, %a#1) : (tensor<2xf32>, !stablehlo.token) -> !stablehlo.token
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %b, %v : tensor<i32>, tensor<2xf32>, !stablehlo.token
+  }
+  return %r#0, %r#1 : tensor<i32>, tensor<2xf32>
+}"""
+
+
+def test_compiled_programs_have_queues_of_their_own():
+    first, second = hilo.HostQueues(), hilo.HostQueues()
+    f, g = hilo.compile(ECHO, host=first), hilo.compile(ECHO, host=second)
+    first.put_channel(5, X)
+    second.put_channel(5, 10 * X)
+    assert (g()[0].tolist(), f()[0].tolist()) == ([20, 40], [2, 4])
+    assert (first.take_channel(5)[0].tolist(), second.take_channel(5)[0].tolist()) == ([2, 4], [20, 40])
+    with pytest.raises(Error, match=r"stablehlo\.recv: channel 5 from the host is empty"):
+        f()
+    with pytest.raises(Unsupported, match=r"stablehlo\.recv: there is no queue"):
+        hilo.compile(ECHO)()
+
+
+def test_infeed_and_outfeed_in_native_code():
+    queues = hilo.HostQueues()
+    f = hilo.compile(TWO, host=queues)
+    for k in (1, 2):
+        queues.put_infeed(k * X, np.int32(k), config="x")
+        queues.put_infeed(10 * X, config="x")
+        a, b = f()
+        assert (a.tolist(), int(b)) == (((k + 10) * X).tolist(), k)
+    assert [x.tolist() for x in queues.take_outfeed("y")] == [[11, 22], 1]
+    assert [x.tolist() for x in queues.take_outfeed("y")] == [[12, 24], 2]
+    queues.put_infeed(X, np.int64(7), config="x")
+    with pytest.raises(Error, match=r"stablehlo.infeed: array 1 of the infeed 'x' is i64\[\], but i32\[\] is wanted"):
+        f()
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_loops_take_and_give_in_order(fuse):
+    options = hilo.Options.from_env(fuse=fuse)
+    queues = hilo.HostQueues()
+    f = hilo.compile(LOOP, host=queues, options=options)
+    for run in (f, lambda n: hilo.interpret(LOOP, n, host=queues)):
+        for k in range(5):
+            queues.put_infeed(np.array([1, 10**k], np.float32))
+        n, s = run(np.int32(5))
+        assert (int(n), s.tolist()) == (5, [5, 11111])
+        given = [queues.take_outfeed()[0].tolist() for _ in range(5)]
+        assert given == [[k + 1, (10 ** (k + 1) - 1) // 9] for k in range(5)]
+        assert queues.waiting() == {}
+        queues.put_infeed(X)
+        with pytest.raises(Error, match="the infeed is empty"):
+            run(np.int32(2))
+        assert queues.take_outfeed()[0].tolist() == [1, 2]
+
+
+def test_the_order_stays_without_a_chain_of_tokens():
+    """Two infeeds on one token: the first takes the first entry, even where only the second is used."""
+    text = """func.func @main() -> tensor<2xf32> {
+      %t = stablehlo.create_token : !stablehlo.token
+      %a:2 = "stablehlo.infeed"(%t) : (!stablehlo.token) -> (tensor<2xf32>, !stablehlo.token)
+      %b:2 = "stablehlo.infeed"(%t) : (!stablehlo.token) -> (tensor<2xf32>, !stablehlo.token)
+      return %b#0 : tensor<2xf32>
+    }"""
+    queues = hilo.HostQueues()
+    for run in (hilo.compile(text, host=queues), lambda: hilo.interpret(text, host=queues)):
+        queues.put_infeed(X)
+        queues.put_infeed(3 * X)
+        assert run()[0].tolist() == [3, 6]
+
+
+def test_every_element_type_goes_through():
+    from hilo.ir import dtypes
+
+    for t in dtypes.ALL:
+        text = f"""func.func @main() -> tensor<2x{t.mlir}> {{
+          %t = stablehlo.create_token : !stablehlo.token
+          %a:2 = "stablehlo.infeed"(%t) : (!stablehlo.token) -> (tensor<2x{t.mlir}>, !stablehlo.token)
+          %b = "stablehlo.outfeed"(%a#0, %a#1) : (tensor<2x{t.mlir}>, !stablehlo.token) -> !stablehlo.token
+          return %a#0 : tensor<2x{t.mlir}>
+        }}"""
+        x = np.array([1, 0]).astype(t.np)
+        queues = hilo.HostQueues()
+        for run in (hilo.compile(text, host=queues), lambda q=queues, p=text: hilo.interpret(p, host=q)):
+            queues.put_infeed(x)
+            for got in (run()[0], queues.take_outfeed()[0]):
+                assert (got.dtype, got.tobytes()) == (x.dtype, x.tobytes()), t

@@ -134,9 +134,14 @@ def name(key: Key) -> str:
 _QUEUES: Final[ContextVar[HostQueues | None]] = ContextVar("hilo_host_queues", default=None)
 
 
+def connection() -> HostQueues | None:
+    """The queues of the program that is running, or being compiled; None: it has none."""
+    return _QUEUES.get()
+
+
 def queues() -> HostQueues:
     """The queues of the program that is running. Raises `Unsupported` if it has none."""
-    found = _QUEUES.get()
+    found = connection()
     if found is None:
         raise Unsupported("there is no queue to exchange data with the host: give the run a hilo.HostQueues (host=...)")
     return found
@@ -144,7 +149,7 @@ def queues() -> HostQueues:
 
 @contextmanager
 def connected(host: HostQueues | None) -> Iterator[None]:
-    """Programs that run inside of the `with` block use `host`."""
+    """Programs that are interpreted, or compiled, inside of the `with` block use `host`."""
     token = _QUEUES.set(host)
     try:
         yield

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from hilo.custom_calls.registry import Target, call_python
-from hilo.custom_calls.site import aliases, call_site, leaf_types
+from hilo.custom_calls.signature import signature_of
+from hilo.custom_calls.site import CallSite, call_site
 from hilo.errors import Error
+from hilo.ir.host import connected, connection
 from hilo.ir.module import Module
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
@@ -34,8 +37,8 @@ def _python(op: Op, target: Target, module: Module | None) -> Any:
 
 def python_caller(op: Op, target: Target, count: int, module: Module | None) -> Callable[..., Sequence[np.ndarray]]:
     """What the native part calls with `count` operands and the places of the results: gives arrays of exactly the
-    results' types, or raises with the op and its place."""
-    site = call_site(target.name, op.type, op.attrs, module)
+    results' types, or raises with the op and its place. It uses the queues that it is compiled with, if any."""
+    site, queues = call_site(target.name, op.type, op.attrs, module), connection()
     is_open = any(not isinstance(d, int) for t in site.results for d in t.shape)
     shares = bool(aliases(op)) or "out" in target.keywords
 
@@ -45,7 +48,8 @@ def python_caller(op: Op, target: Target, count: int, module: Module | None) -> 
         if is_open:
             now = replace(site, results=tuple(t.with_shape(p.shape) for t, p in zip(site.results, places, strict=True)))
         try:
-            results = call_python(target, now, operands, places)
+            with nullcontext() if queues is None else connected(queues):
+                results = call_python(target, now, operands, places)
         except Error as e:
             raise e.at(op.loc, op.kind.full_name) from e.__cause__
         return _apart(results, places) if shares else results
