@@ -150,7 +150,9 @@ def plan(f: Function, target: Target) -> Program:
     from hilo import kernels
     from hilo.plan.assign import assign_buffers
     from hilo.plan.build import plan_program
+    from hilo.plan.limits import check_sizes
 
+    check_sizes(f)
     guarded = any(o.kind.full_name == "hilo.guards" and o.attrs["guards"] for o in f.ops)
     if not guarded and not has_unknown_sizes(f):
         return assign_buffers(plan_program(f, lambda op: kernels.lower(op, target)))

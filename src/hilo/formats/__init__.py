@@ -15,7 +15,7 @@ from hilo.ir.module import Module
 
 _BYTECODE: Final = b"ML\xefR"
 _LOOK: Final = 1 << 16  # characters of a text that are looked at
-_BLANK_OR_COMMENT: Final = re.compile(rb"(?:\s|//[^\n]*(?:\n|\Z))*")
+_BLANK_OR_COMMENT: Final = re.compile(rb"(?:\s++|//[^\n]*+(?:\n|\Z))*+")
 
 
 def sniff(data: bytes) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 
+from hilo.plan.limits import check_arena
 from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch, While
 
 ALIGN = 64
@@ -138,6 +139,7 @@ def assign_buffers(program: Program, *, in_place: bool = True) -> Program:
         program.arena_size = assign_sizes(program.buffers)
     else:
         program.arena_size = place(program.buffers, rounded)
+        check_arena(program.arena_size)
     for b in program.buffers:
         if b.shares is not None:
             b.offset = b.root().offset

@@ -8,7 +8,7 @@ Imports custom_calls, loop, kernels, plan.program.
 
 from __future__ import annotations
 
-from hilo.custom_calls import site
+from hilo.custom_calls.signature import signature_of
 from hilo.ir.dims import Atom, Number, Size, larger, smaller
 from hilo.kernels.lowered import Phase
 from hilo.loop import sizes
@@ -57,7 +57,8 @@ def emit_entry(program: Program, name: str = "entry") -> list[Func]:
 
 def open_dims(s: HostCall) -> list[Size]:
     """The run-time sizes among the dims of a call's operands and results: it finds them before its pointers."""
-    dims = [d for types in site.leaf_types(s.op) for t in types if t is not None for d in t.shape]
+    g = signature_of(s.op)
+    dims = [d for t in (*g.operand_tensors(), *g.result_tensors()) for d in t.shape]
     return [d for d in dims if isinstance(d, Size)]
 
 
@@ -252,13 +253,15 @@ class _Writer:
             b.if_(truth, lambda: self.steps(s.branches[0]), lambda: self.steps(s.branches[1]))
             return
 
-        def choose(k: int) -> None:
-            if k == len(s.branches) - 1:
-                self.steps(s.branches[k])
+        def choose(low: int, high: int) -> None:
+            """One of the branches low..high by halving; as unsigned numbers, those out of range are beyond the last."""
+            if high - low == 1:
+                self.steps(s.branches[low])
             else:
-                b.if_(b.cmp("eq", index, k), lambda: self.steps(s.branches[k]), lambda: choose(k + 1))
+                middle = (low + high) // 2
+                b.if_(b.cmp("ult", index, middle), lambda: choose(low, middle), lambda: choose(middle, high))
 
-        choose(0)
+        choose(0, len(s.branches))
 
     def loop(self, s: While) -> None:
         b = self.b
