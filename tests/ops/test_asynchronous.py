@@ -20,6 +20,7 @@ from hilo.ops.collective_reduce import collective_reduce
 from hilo.ops.elementwise_arith import add
 from hilo.ops.reduce import body_of
 from hilo.passes.futures import lower_futures
+from hilo.testing import widen
 from hilo.testing.pieces import all_ops
 
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
@@ -163,6 +164,23 @@ def test_an_argument_for_a_future_is_checked():
     for runner in (hilo.interpret, lambda m, x: hilo.compile(m)(x)):
         with pytest.raises(Error, match="argument 0"):
             runner(module, np.zeros(3))
+
+
+def test_futures_between_processes():
+    text = PLAIN.replace("@main", "@one").replace("dense<[[0]]> : tensor<1x1xi64>", "dense<[[0, 1]]> : tensor<1x2xi64>")
+    main = """
+    func.func @main(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+      %r:2 = "interpreter.run_parallel"(%x, %x) {programs = [[@one], [@one]]}
+        : (tensor<4x4xf32>, tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>)
+      return %r#0, %r#1 : tensor<4x4xf32>, tensor<4x4xf32>
+    }"""
+    for got in hilo.interpret(parse(text + main), X):
+        np.testing.assert_array_equal(got, 2 * X)
+
+
+def test_a_widened_program_has_wide_futures():
+    (got,) = hilo.interpret(widen.widen(parse(PLAIN)), X.astype(np.float64))
+    assert got.dtype == np.float64
 
 
 def test_functions_without_futures_stay_the_same():

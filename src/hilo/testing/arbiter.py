@@ -17,7 +17,7 @@ from hilo.ir.dtypes import DType, c64, c128, f32, f64
 from hilo.ir.interpret import interpret
 from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Array, Op
-from hilo.ir.types import Results, TensorType, TupleType, Type
+from hilo.ir.types import FutureType, Results, TensorType, TupleType, Type
 
 NEAR: Final = 32
 WIDER: Final[dict[DType, DType]] = {f32: f64, c64: c128}
@@ -67,7 +67,7 @@ def _wide(value: Any) -> Any:
 def _wide_type(t: Type) -> Type:
     if isinstance(t, TensorType):
         return t.with_dtype(WIDER.get(t.dtype, t.dtype))
-    if isinstance(t, (Results, TupleType)):
+    if isinstance(t, FutureType | Results | TupleType):
         return type(t)(map(_wide_type, t))
     return t
 

@@ -12,7 +12,7 @@ from hilo.ir.dtypes import DType, c64, c128, f64
 from hilo.ir.module import Function, Module
 from hilo.ir.op import GET, PARAMETER, Array, Attrs, Op
 from hilo.ir.registry import lookup
-from hilo.ir.types import Results, TensorType, TupleType, Type
+from hilo.ir.types import FutureType, Results, TensorType, TupleType, Type
 
 
 def widen(module: Module) -> Module:
@@ -35,7 +35,7 @@ def _dtype(t: DType) -> DType:
 def _type(t: Any) -> Any:
     if isinstance(t, TensorType):
         return t.with_dtype(_dtype(t.dtype))
-    if isinstance(t, Results | TupleType):
+    if isinstance(t, FutureType | Results | TupleType):
         return type(t)(map(_type, t.types))
     return t
 
