@@ -21,6 +21,7 @@ from hilo.ops import collectives as c
 from hilo.ops.collective_reduce import collective_reduce
 from hilo.ops.elementwise_arith import add, maximum, multiply, subtract
 from hilo.ops.groups import BOTH, FLAT, PARTITION, REPLICA, group_of
+from hilo.ops.mesh import groups_along
 from hilo.ops.reduce import body_of
 from hilo.ops.tuples import partition_id, replica_id
 
@@ -374,3 +375,65 @@ def test_collectives_in_loops_and_quantized():
     assert [int(n) for n, _ in got] == [24, 24]
     assert got[1][1].tolist() == [7, -7]
     assert got[0][1].tolist() == [3, 3]  # zero, quantized
+
+
+# -- groups along the axes of a mesh
+def axes_of(mesh: str, *axes: str) -> str:
+    refs = ", ".join(f"#stablehlo.axis_ref<{a}>" for a in axes)
+    return f"#stablehlo.replica_group_mesh_axes<mesh = {mesh}, axes = [{refs}]>"
+
+
+def inline(axes: dict[str, int], ids: str = "") -> str:
+    text = ", ".join(f'#stablehlo.mesh_axis<name = "{k}", size = {n}>' for k, n in axes.items())
+    return f"#stablehlo.mesh<axes = [{text}]{ids}>"
+
+
+X, Y = 'name = "x"', 'name = "y"'
+XY = {"x": 2, "y": 3}
+
+
+@pytest.mark.parametrize(("text", "want"), [
+    (axes_of(inline(XY), X), [[0, 3], [1, 4], [2, 5]]),
+    (axes_of(inline(XY), Y), [[0, 1, 2], [3, 4, 5]]),
+    (axes_of(inline(XY), X, Y), [[0, 1, 2, 3, 4, 5]]),
+    (axes_of(inline(XY), Y, X), [[0, 3, 1, 4, 2, 5]]),
+    (axes_of(inline(XY)), [[0], [1], [2], [3], [4], [5]]),
+    (axes_of(inline({"x": 2, "y": 2}, ", device_ids = dense<[0, 2, 1, 3]> : tensor<4xi64>"), X), [[0, 1], [2, 3]]),
+    (axes_of(inline({}, ", device_ids = dense<0> : tensor<1xi64>")), [[0]]),
+    (axes_of(inline({"x": 4}), 'name = "x", sub_axis_info = (1)2'), [[0, 2], [1, 3]]),
+    (axes_of(inline({"x": 4}), 'name = "x", sub_axis_info = (2)2'), [[0, 1], [2, 3]]),
+    (axes_of(inline({"x": 8}), 'name = "x", sub_axis_info = (4)2', 'name = "x", sub_axis_info = (1)2'),
+     [[0, 4, 1, 5], [2, 6, 3, 7]]),
+])  # fmt: skip
+def test_axes_of_a_mesh(text, want):
+    assert [list(g) for g in groups_along(text, None)] == want
+
+
+@pytest.mark.parametrize(("text", "words"), [
+    (axes_of(inline(XY), 'name = "z"'), "no axis 'z'; it has x, y"),
+    (axes_of(inline(XY), X, X), "overlap"),
+    (axes_of(inline({"x": 4}), 'name = "x", sub_axis_info = (1)3'), "do not divide its size 4"),
+    (axes_of(inline({"x": 4}), 'name = "x", sub_axis_info = (4)2'), "do not divide its size 4"),
+    (axes_of(inline({"x": 4}, ", device_ids = dense<[0, 1]> : tensor<2xi64>"), X), "4 devices lists 2"),
+    (axes_of(inline({"x": 1 << 40}), X), "too large"),
+    (axes_of("@mesh", X), "@mesh, which is not known here"),
+])  # fmt: skip
+def test_axes_that_a_mesh_does_not_have(text, words):
+    with pytest.raises(Error, match=words):
+        groups_along(text, None)
+
+
+@pytest.mark.parametrize("mesh", ["@m", inline({"x": 2, "y": 2}, ", device_ids = dense<[0, 2, 1, 3]> : tensor<4xi64>")])
+def test_collectives_along_axes(mesh):
+    text = f"""module {{
+      sdy.mesh @m = <["x"=2, "y"=2], device_ids=[0, 2, 1, 3]>
+      func.func @main(%x: tensor<1xf32>) -> tensor<2xf32> {{
+        %y = "stablehlo.all_gather"(%x) {{all_gather_dim = 0 : i64, replica_groups = {axes_of(mesh, X)}}}
+            : (tensor<1xf32>) -> tensor<2xf32>
+        return %y : tensor<2xf32>
+      }}
+    }}"""
+    got = hilo.interpret_parallel(text, [[np.full((1,), k, np.float32)] for k in range(4)], replicas=4)
+    assert [y.tolist() for (y,) in got] == [[0, 1], [0, 1], [2, 3], [2, 3]]
+    with pytest.raises(Unsupported, match="need several processes"):
+        hilo.interpret(text, np.zeros((1,), np.float32))

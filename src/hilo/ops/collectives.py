@@ -31,6 +31,7 @@ from hilo.ops.groups import (
     combined,
     gathered,
     group_of,
+    listed,
     pairs_of,
     part,
     promoted,
@@ -45,8 +46,7 @@ CHANNEL: Final = {"channel_handle": None, "use_global_device_ids": False}
 
 def _alone(groups: Groups) -> bool:
     """Whether process 0 is in a group (no groups at all: one group of everybody)."""
-    if isinstance(groups, Opaque):
-        raise Unsupported(f"groups along the axes of a mesh, {groups}, cannot run")
+    groups = listed(groups)
     if any(len([p for p in g if p >= 0]) > 1 for g in groups):
         raise Unsupported(f"groups {tuple(map(tuple, groups))} need several processes, but the program runs as one; "
                           "hilo.interpret_parallel simulates several")  # fmt: skip

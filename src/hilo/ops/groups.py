@@ -11,13 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from hilo.errors import Error, Unsupported, require
+from hilo.errors import Error, require
 from hilo.ir.dtypes import DType
+from hilo.ir.interpret import running
 from hilo.ir.module import Function
 from hilo.ir.op import Opaque
 from hilo.ir.process import Id, Process
 from hilo.ir.types import TensorType
 from hilo.ops.checks import same_dim
+from hilo.ops.mesh import groups_along
 from hilo.ops.numeric import narrow
 from hilo.ops.regions import apply
 
@@ -28,6 +30,11 @@ REPLICA: Final = "cross_replica"
 PARTITION: Final = "cross_partition"
 BOTH: Final = "cross_replica_and_partition"
 FLAT: Final = "flattened_ids"
+
+
+def listed(groups: Groups) -> Groups:
+    """Groups along the axes of a mesh as lists of numbers; others as they are."""
+    return groups_along(groups, running()) if isinstance(groups, Opaque) else groups
 
 
 def channel_id(channel: Channel) -> int:
@@ -52,8 +59,7 @@ def group_of(me: Process, how: str, groups: Groups, rule: str, whole: str = "") 
     `how` is the strategy. Numbers must be those of the grid (constraint `rule`), and all of them (constraint `whole`,
     if there is one).
     """
-    if isinstance(groups, Opaque):
-        raise Unsupported(f"groups along the axes of a mesh, {groups}, cannot run")
+    groups = listed(groups)
     grid = me.grid
     count, mine, what = {
         REPLICA: (grid.replicas, me.replica, "replicas"),

@@ -53,7 +53,9 @@ def _references(module: Module, f: Function) -> Iterator[tuple[Op, str]]:
 def _check_mesh(module: Module, op: Op, groups: str) -> None:
     """Groups along the axes of a mesh name one of the module's symbols."""
     m = _MESH.search(groups)
-    name = m[1].strip('"') if m else ""
+    if m is None:
+        return  # the mesh is written in place
+    name = m[1].strip('"')
     if name not in module.functions and not any(k.split("@")[-1] == name for k in module.attrs if " @" in k):
         raise VerifyError(f"mesh @{name} is not defined", loc=op.loc, op=op.kind.full_name)
 
