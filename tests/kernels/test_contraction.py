@@ -18,9 +18,10 @@ from hilo.ir.module import parameter
 from hilo.ir.op import Op
 from hilo.ir.registry import lookup
 from hilo.ir.types import TensorType
-from hilo.kernels.contraction import Epilogue, lower, lower_contraction
+from hilo.kernels.contraction import lower, lower_contraction
 from hilo.kernels.contraction_algebra import classify
 from hilo.kernels.contraction_plan import Plan, balanced, plan, recipe
+from hilo.kernels.epilogue import Epilogue
 from hilo.loop import arith
 
 TARGETS = [t for t in map(Target.named, ("host", "x86-avx512", "x86-avx2", "x86-sse2")) if Target.host().includes(t)]

@@ -8,19 +8,19 @@ scratch. A unit of the main phase computes a block of C, tile by tile; units dep
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir import dtypes
 from hilo.ir.dtypes import DType
 from hilo.ir.op import Op
-from hilo.ir.types import TensorType
 from hilo.kernels import contraction_pack as pack
 from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
 from hilo.kernels.contraction_bound import Panels, constant_of
 from hilo.kernels.contraction_nest import Nest, Place
 from hilo.kernels.contraction_plan import Plan, plan, recipe
 from hilo.kernels.contraction_sizes import MANY, Expected, by_rows, is_static, planned_for, with_sizes
+from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import pointer
 from hilo.loop.arith import reduce_precision
@@ -31,32 +31,8 @@ from hilo.loop.index import Index
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
-Source = Callable[[Sequence[Index]], Elem]
 _ROUNDED: Final = {"bf16": (8, 7), "f16": (5, 10), "tf32": (8, 10)}  # exponent and mantissa bits
 _SKEW: Final = 16  # elements between packed rows, lest all rows fall into one set of the cache
-
-
-@dataclass(frozen=True)
-class Epilogue:
-    """What is done with each element of a contraction before it is stored: bias, activation, residual ...
-
-    `out`: the type of what is stored, of the shape of the contraction's result. `operands`: types of further buffers,
-    which stand after the contraction's own two in `bufs`. `build(b, at, acc, sources) -> Elem`: `acc` is the element
-    (or vector) of the contraction's result at the indices `at` (of `out`), rounded to its type; `sources` read the
-    further operands at given indices (for the same lanes); what it gives has `out`'s element type. `out` may have
-    another shape of the same size, then the contraction's result is reshaped to it. With `numbers`, `operands` are all
-    buffers of the kernel, and those with these numbers the contraction's own.
-    """
-
-    out: TensorType
-    operands: tuple[TensorType, ...]
-    build: Callable[[Builder, Sequence[Index], Elem, Sequence[Source]], Elem]
-    numbers: tuple[int, int] | None = None
-
-    @property
-    def first(self) -> int:
-        """The number of the buffer that `operands` begins with."""
-        return 2 if self.numbers is None else 0
 
 
 def lower(op: Op, target: Target) -> Lowered:

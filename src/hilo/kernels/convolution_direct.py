@@ -16,7 +16,7 @@ from hilo.ir.dtypes import DType, bf16, f16, f32
 from hilo.ir.op import Op
 from hilo.kernels import elementwise
 from hilo.kernels.combine import pack, splat, unpack
-from hilo.kernels.contraction import Epilogue
+from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hilo.errors import Unsupported
 from hilo.ir.op import Op
 from hilo.kernels import attention, contraction, convolution, elementwise, rows, transpose
+from hilo.kernels.epilogue import Epilogue, Source
 from hilo.kernels.lowered import Lowered
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
@@ -39,11 +40,11 @@ def lower_contraction(op: Op, target: Target) -> Lowered:
     (result,) = body.results
     first, second = (body.params.index(x) for x in hero.operands)
 
-    def build(b: Builder, at: Sequence[Index], acc: Elem, sources: Sequence[contraction.Source]) -> Elem:
+    def build(b: Builder, at: Sequence[Index], acc: Elem, sources: Sequence[Source]) -> Elem:
         known = {p: (lambda i, read=read: read(i)) for p, read in zip(body.params, sources, strict=True)}
         return Elements(b, {**known, hero: lambda _: acc})(result, tuple(at))
 
-    epilogue = contraction.Epilogue(result.tensor, body.param_types, build, (first, second))
+    epilogue = Epilogue(result.tensor, body.param_types, build, (first, second))
     alone = {x: sum(x in o.operands for o in body.ops) == 1 for x in hero.operands}
     outside = [op.operands[i] if alone[x] else x for i, x in zip((first, second), hero.operands, strict=True)]
     if hero.kind.full_name == "stablehlo.convolution":

@@ -1,0 +1,206 @@
+"""Writing a planned convolution, or product of matrices, as loop IR. Imports loop, kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING
+
+from hilo.ir.dtypes import DType
+from hilo.ir.types import TensorType
+from hilo.kernels import contraction_pack
+from hilo.kernels import convolution_tile as tile
+from hilo.kernels import convolution_walk as walk
+from hilo.kernels.contraction_algebra import Dim
+from hilo.kernels.contraction_bound import Panels
+from hilo.kernels.contraction_finish import store
+from hilo.kernels.convolution_plan import Plan
+from hilo.kernels.elementwise import new_func
+from hilo.kernels.epilogue import Epilogue
+from hilo.kernels.items import digest
+from hilo.kernels.loops import Vector
+from hilo.kernels.lowered import Lowered, Phase
+from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
+from hilo.loop import arith, index
+from hilo.loop.builder import I64, Builder, Func, Node
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+
+@dataclass(frozen=True)
+class Operands:
+    """What is multiplied: types of A (rows dense, in the order of the problem), of B, and of the result before its
+    epilogue; the type that sums are held in; how B lies in its operand if it is a constant."""
+
+    a: TensorType
+    b: TensorType
+    out: TensorType
+    held: DType
+    b_depth: tuple[Dim, ...]
+    b_columns: tuple[Dim, ...]
+
+
+class Implicit:
+    """Writes the phases of one convolution or product."""
+
+    def __init__(self, x: Operands, p: Plan, target: Target, epilogue: Epilogue | None,
+                 numbers: tuple[int, int]) -> None:  # fmt: skip
+        self.x, self.p, self.target, self.epilogue = x, p, target, epilogue
+        self.held = x.held
+        self.size = self.held.itemsize
+        self.combine = "fma" if target.has_fma else "fmuladd"
+        self.numbers = numbers
+        self.result = epilogue.first + len(epilogue.operands) if epilogue else 2
+        self.phases: list[Phase] = []
+        self.scratch = 0
+        self.helpers: list[Func] = []
+
+    def helper(self, func: Func) -> str:
+        self.helpers.append(func)
+        return func.name
+
+    def run(self) -> Lowered:
+        p, x = self.p, self.x
+        if x.a.dtype is not self.held:
+            self.widen(x.a)
+        arranged = {}
+        if not p.packs:
+            widths = (p.width,) * p.panels
+            arranged[self.numbers[1]] = Panels((), x.b_depth, x.b_columns, p.problem.depth, widths, self.held)
+        func = new_func("contraction")
+        b = Builder(func)
+        bufs, begin, end = func.params
+        table = self.table(b, bufs).write(b)
+        b.call(self.helper(walk.walk()), (bufs, table, begin, end))
+        b.ret()
+        units = p.units_m * p.units_n
+        self.phases.append(Phase(func, units, p.cost / units, self.helpers))
+        return Lowered(self.phases, self.scratch, arranged=arranged)
+
+    def widen(self, x: TensorType) -> None:
+        """lhs in the type of the sums, in scratch."""
+        rows, columns = prod(x.shape[:-1]), x.shape[-1]
+        self.scratch = -(-rows * columns * self.size // RESULT_ALIGN) * RESULT_ALIGN
+        source, to = self.numbers[0], self.result + 1
+        unit = contraction_pack.rows_unit(
+            lambda _, i, j: i * columns + j, (1, rows, columns), columns, x.dtype, self.held,
+            lambda b, bufs: (pointer(b, bufs, source), pointer(b, bufs, to)), None, 0, self.target)  # fmt: skip
+        self.phases.append(Phase(contraction_pack.phase_func("contraction_widen", unit), rows, columns * 0.1))
+
+    def table(self, b: Builder, bufs: Node) -> walk.Table:
+        """The walk's table."""
+        p, size, q = self.p, self.size, self.p.problem
+        widened = self.x.a.dtype is not self.held
+        memory = size if not p.packs else self.x.b.dtype.itemsize
+        direct = self.epilogue is None and self.x.out.dtype is self.held
+        row_bytes = p.width * size
+        block = p.segments_step * p.inner_step * row_bytes
+        rows = max(r.rows * r.pair for r in p.regions)
+        several = p.blocks > 1
+        narrow = "" if self.x.b.dtype is self.held else self.x.b.dtype.name
+        pack = tile.Pack(self.held.name, narrow, p.vectors, p.lanes, self.target.has_masks)
+        head: dict[str, int | Node] = {
+            "a": pointer(b, bufs, self.result + 1 if widened else self.numbers[0]),
+            "b": pointer(b, bufs, self.numbers[1]),
+            "result": pointer(b, bufs, self.result),
+            "sums": b.alloca((p.slots if several else rows) * row_bytes),
+            "packed": b.alloca(block) if p.packs else 0,
+            "finish": b.funcptr(self.helper(self.finish())),
+            "pack": b.funcptr(self.helper(tile.pack(pack))) if p.packs else 0,
+            "units_m": p.units_m,
+            "units_n": p.units_n,
+            "rows": p.total,
+            "step": p.step,
+            "panels": p.panels,
+            "width": p.width,
+            "columns": q.outputs,
+            "b_panel": p.width * memory if p.packs else q.depth * row_bytes,
+            "per_group": p.panels // q.groups,
+            "a_group": q.inputs * size,
+            "direct": int(direct),
+            "outer": p.outer,
+            "segments": p.segments,
+            "inner": p.inner,
+            "segments_step": p.segments_step,
+            "inner_step": p.inner_step,
+            "b_k": q.outputs * memory if p.packs else row_bytes,
+            "packs": int(p.packs),
+            "size": size,
+            "slot": row_bytes if several else 0,
+            "lines": max(1, p.width * memory // 64),
+        }
+        rows_used = sorted({*p.heights, *(2 * n for n in p.pairs)})
+        tiles: dict[int, Node] = {}
+        for n in rows_used:
+            t = tile.Tile(self.combine, self.held.name, n, p.vectors, p.lanes)
+            tiles[n] = b.funcptr(self.helper(tile.tile(t)))
+        return walk.Table(head, self.regions(), [walk.takes(p.heights), walk.takes(p.pairs)], tiles)
+
+    def regions(self) -> list[dict[str, int]]:
+        """The walk's records of the regions."""
+        p, size = self.p, self.size
+        out = []
+        for r in p.regions:
+            dims = [None] * (3 - len(r.dims)) + [*r.dims]
+            outer, segments = r.taps
+            record = {
+                "o_lo": outer[0], "o_hi": outer[1], "o_step": outer[2],
+                "s_lo": segments[0], "s_hi": segments[1], "s_step": segments[2],
+                "r_lo": r.run[0], "r_hi": r.run[1], "bare": int(r.bare),
+                "a": r.a * size, "a_outer": outer[3] * size, "a_segment": segments[3] * size, "m": r.m,
+                "axis": 3, "first": 0, "stride": 1, "rows": r.rows, "pair": r.pair,
+            }  # fmt: skip
+            for i, d in enumerate(dims):
+                record |= {f"n{i}": d.size if d else 1, f"a{i}": d.a * size if d else 0, f"m{i}": d.m if d else 0}
+                if d is not None and d.axis == p.axis:
+                    record |= {"axis": i, "first": d.first, "stride": d.step}
+            out.append(record)
+        return out
+
+    def finish(self) -> Func:
+        """What is done with a tile of sums: rounding, the epilogue, storing."""
+        p, size, epilogue, out = self.p, self.size, self.epilogue, self.x.out
+        n, m = p.problem.outputs, p.problem.rows
+        stored = epilogue.out if epilogue else out
+
+        def row(b: Builder, bufs: Node, at: Node, sums: Node, column: Node, live: Node) -> None:
+            result = pointer(b, bufs, self.result)
+            sources = [Buffer(pointer(b, bufs, epilogue.first + i), t, constant=True)
+                       for i, t in enumerate(epilogue.operands)] if epilogue else []  # fmt: skip
+            row_index = index.loop_var(at, 0, m)
+
+            def turn(offset: Node | int, v: Vector) -> None:
+                x = arith.load_elem(b, b.gep(sums, offset), 0, self.held, v.lanes, v.mask)
+                x = arith.convert(b, x, out.dtype)
+                position = row_index * n + v.at
+                if epilogue is not None:
+                    shape = stored.shape
+                    places = index.delinear(position, shape) if prod(shape) != 1 else [index.ZERO] * len(shape)
+                    x = epilogue.build(b, places, x, [lambda i, s=s: s.load(b, tuple(i), v.lanes, v.mask)
+                                                      for s in sources])  # fmt: skip
+                store(b, result, position, x, v)
+
+            lanes = p.lanes
+            if live.const is not None:
+                for j in range(0, p.width, lanes):
+                    last = max(1, n - lanes + 1)
+                    turn(j * size, Vector(index.vector_var(b.add(column, j), lanes, 0, last, lanes), lanes))
+                return
+
+            def edge(j: Node) -> None:
+                left = b.sub(live, j)
+                mask = b.cmp("slt", b.iota(I64.with_lanes(lanes)), left)
+                turn(b.mul(j, size), Vector(index.vector_var(b.add(column, j), lanes, 0, n, lanes, top=n), lanes, mask))
+
+            def one(j: Node) -> None:
+                turn(b.mul(j, size), Vector(index.loop_var(b.add(column, j), 0, n), 1))
+
+            if self.target.has_masks:
+                b.for_(0, live, lanes, edge)
+            else:
+                b.for_(0, live, 1, one)
+
+        func = walk.finish(p.width, size, row)
+        func.name = f"conv_finish.{digest(func)}"
+        return func
