@@ -168,6 +168,7 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
                    options: Options | None = None) -> Executable:  # fmt: skip
     """See `hilo.compile`."""
     from hilo.backend.target import Target
+    from hilo.passes.shapes import ComputedSize
     from hilo.runtime.machine import default_threads
 
     options = Options.from_env() if options is None else options
@@ -179,11 +180,47 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
         raise Error(f"this machine cannot run code for {machine.name}")
     trace = Trace(options)
     with gc_paused():
-        f = optimize(module, entry, options, trace, constants, shapes)
+        try:
+            f = optimize(module, entry, options, trace, constants, shapes)
+        except ComputedSize:
+            return compile_stages(module, entry, machine, threads, options, constants, shapes)
         kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
         asked = [*check_donate(donate, kept, entry), *(i for i in given_away(module[entry]) if i in kept)]
         donated = list(dict.fromkeys(kept.index(d) for d in asked))
         return _build(f, machine, threads, options, trace, donated, module)
+
+
+def compile_stages(module: Module, entry: str, machine: Target, threads: int, options: Options,
+                   constants: Mapping[int, Any] | None,
+                   shapes: Mapping[int, Iterable[int]] | None) -> Executable:  # fmt: skip
+    """An executable of a program with sizes that it computes, from one of each stage (passes/stages.py)."""
+    from hilo.passes.inline import inline
+    from hilo.passes.stages import stages
+    from hilo.runtime.chain import Chain
+    from hilo.runtime.executable import Executable
+
+    whole = inline(module, entry)
+    whole = sized(whole, shapes) if shapes else whole
+    whole = bind(whole, constants) if constants else whole
+    parts: list[tuple[Executable, tuple[int, ...]]] = []
+    for stage in stages(whole, module):
+        trace = Trace(options)
+        f = optimize(module.replace({**module.functions, entry: stage.function}), entry, options, trace)
+        parts.append((_build(f, machine, threads, options, trace, [], module), stage.inputs))
+    executables = [e for e, _ in parts]
+
+    def text(phase: str) -> str:
+        return "\n".join(e.text(phase) for e in executables)
+
+    return Executable(
+        Chain(parts, threads),
+        name=entry,
+        arg_types=executables[0].arg_types,
+        result_types=executables[-1].result_types,
+        memory=max((e.memory() for e in executables), key=lambda m: m.peak),
+        texts=text,
+        cost=sum(e.cost for e in executables),
+    )
 
 
 def compile_function(f: Function, *, target: str = "host", threads: int | None = None) -> Executable:

@@ -198,7 +198,7 @@ def result_types(t: Type) -> tuple[Type, ...]:
 
 
 def has_unknown_sizes(f: Any) -> bool:
-    """Whether the type of an op of the function `f` has a size that is known only at run time."""
+    """Whether the type of an op of the function `f`, or in a region, has a size that is known only at run time."""
     fine: set[Type] = set()
     for o in f.ops:
         t = o.type
@@ -206,7 +206,15 @@ def has_unknown_sizes(f: Any) -> bool:
             if any(isinstance(x, TensorType) and not x.is_static for x in result_types(t)):
                 return True
             fine.add(t)
+        if holds_unknown_sizes(o):
+            return True
     return False
+
+
+def holds_unknown_sizes(o: Any) -> bool:
+    """Whether a region of the op `o` has a size that is known only at run time."""
+    values = [x for v in o.attrs.values() for x in (v if isinstance(v, tuple) else (v,))]
+    return any(has_unknown_sizes(x) for x in values if hasattr(x, "ops"))
 
 
 def same_dim(a: Any, b: Any) -> bool:

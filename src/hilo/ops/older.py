@@ -273,8 +273,8 @@ class rng:
     sharding = staticmethod(unsharded)
 
     @staticmethod
-    def expand(a: Op, b: Op, shape: Op, *, rng_distribution: str, type: TensorType) -> Op | None:  # noqa: A002
-        return _rng(a, b, shape, rng_distribution=rng_distribution, type=type) if type.is_static else None
+    def expand(a: Op, b: Op, shape: Op, *, rng_distribution: str, type: TensorType) -> Op:  # noqa: A002
+        return _rng(a, b, shape, rng_distribution=rng_distribution, type=type)
 
     examples = [
         ((TensorType(d), TensorType(d), TensorType(i64, (len(s),))),

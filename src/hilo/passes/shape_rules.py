@@ -55,6 +55,9 @@ def declared(r: Refiner, o: Op, shape: Sequence[Number]) -> TensorType:
     for got, want in zip(shape, t.shape, strict=True):
         if isinstance(want, int):
             r.equal(got, want)
+        elif want.bound is not None:
+            fits = dims.apply("le", got, want.bound)
+            r.guard(fits, f"{o.kind.full_name}: a size of {{0}} is beyond the bound of {t}", got)
     return TensorType(t.dtype, [want if isinstance(want, int) else r.size_is(got)
                                 for got, want in zip(shape, t.shape, strict=True)])  # fmt: skip
 
@@ -117,6 +120,11 @@ def _dynamic_iota(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     return made(o, "iota", (), t, iota_dimension=o.attrs["iota_dimension"])
 
 
+@rule("rng")
+def _rng(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
+    return same_kind(o, operands, declared(r, o, r.sizes(operands[2], "the shape")))
+
+
 @rule("dynamic_pad")
 def _dynamic_pad(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     low, high, inner = (tuple(r.integers(x, "the padding")) for x in operands[2:])
@@ -153,6 +161,19 @@ def _real_dynamic_slice(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     return _sliced(r, o, operands[0], starts, limits, strides)
 
 
+@rule("set_dimension_size")
+def _set_dimension_size(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
+    """The first elements along an axis, as many as there are."""
+    x, d = operands[0], o.attrs["dimension"]
+    (n,) = r.sizes(operands[1], "the size")
+    bound = o.shape[d]
+    limits = list(x.shape)
+    limits[d] = dims.smaller(dims.larger(n, 0), limits[d])
+    if isinstance(bound, int):
+        limits[d] = bound
+    return _sliced(r, o, x, (0,) * x.tensor.rank, tuple(limits), (1,) * x.tensor.rank)
+
+
 @rule("slice")
 def _slice(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     return _sliced(r, o, operands[0], *(o.attrs[k] for k in ("start_indices", "limit_indices", "strides")))
@@ -172,7 +193,7 @@ def _sliced(r: Refiner, o: Op, x: Op, starts: Sequence[Number], limits: Sequence
 @rule("dynamic_gather", "gather")
 def _gather(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     a = o.attrs
-    sizes = a["slice_sizes"] if o.kind.name == "gather" else tuple(r.integers(operands[2], "the slice sizes"))
+    sizes = a["slice_sizes"] if o.kind.name == "gather" else tuple(r.sizes(operands[2], "the slice sizes"))
     x, s = operands[0].tensor, operands[1].tensor
     for m, n in zip(sizes, x.shape, strict=True):
         fits = dims.apply("le", m, n)
@@ -282,11 +303,9 @@ def dynamic_reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     if len(operands) != 7 or isinstance(o.type, Results):
         raise Unsupported("a dynamic_reduce_window of several inputs")
     x, init = operands[:2]
-    size, strides, base, dilation, padding = (r.integers(v, "a window") for v in operands[2:])
+    size, strides, base, dilation, padding = (r.sizes(v, "a window") for v in operands[2:])
     pads = tuple(zip(padding[::2], padding[1::2], strict=True))
     moved = axes(size, strides, pads, base, dilation)
-    if any(dims.is_computed(n) for n in (*size, *strides, *base, *dilation, *padding)):
-        raise Unsupported("windows that the program computes")
     for n in size:
         r.size_is(n)
     for n in (*strides, *base, *dilation):
@@ -304,7 +323,7 @@ CALLS: dict[str, Rule] = {"stablehlo.dynamic_reduce_window": dynamic_reduce_wind
 def _convolution(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     attrs = {k: v for k, v in o.attrs.items() if k != "type"}
     if o.kind.name == "dynamic_conv":
-        flat = r.integers(operands[2], "the padding")
+        flat = r.sizes(operands[2], "the padding")
         attrs["padding"] = tuple(zip(flat[::2], flat[1::2], strict=True))
     x, w = operands[0].tensor, operands[1].tensor
     groups, batches = attrs.get("feature_group_count", 1), attrs.get("batch_group_count", 1)

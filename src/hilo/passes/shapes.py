@@ -11,7 +11,7 @@ checked once per call. Where two sizes must be equal, one takes the other's plac
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,21 +22,34 @@ from hilo.ir.dims import Atom, Guard, Number, Size
 from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
 from hilo.ir.registry import lookup
-from hilo.ir.types import Results, TensorType, Type, equations, result_types
+from hilo.ir.types import Results, TensorType, Type, equations, holds_unknown_sizes, result_types
 from hilo.passes.inline import inline
 from hilo.passes.quantized import lower_quantized
 from hilo.passes.shape_rules import CALLS, RULES
 from hilo.passes.shape_values import value_of
 
-COMPUTED = "computed values; only sizes that follow from shapes and integer arguments are compiled"
+COMPUTED = "values that a loop or a branch computes; sizes must be known outside of it"
 MOST_ELEMENTS = 16  # of an integer argument that may hold sizes
 _REGIONS_OF_VALUES = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 
 
-def refine(f: Function, module: Module | None = None) -> Function:
-    """`f` with symbolic sizes in all types, and an op that holds what must be true of them. Quantized ops become plain.
+class ComputedSize(Unsupported):
+    """A size depends on integers that the program computes: the ops `causes`, of the function that was refined."""
 
-    Raises `Error` if sizes can never agree, `Unsupported` for a size that depends on computed values.
+    def __init__(self, message: str, *, loc: object | None = None, op: str | None = None,
+                 causes: Sequence[Op] = ()) -> None:  # fmt: skip
+        super().__init__(message, loc=loc, op=op)
+        self.causes = tuple(causes)
+
+    def at(self, loc: object | None, op: str | None = None) -> ComputedSize:
+        loc = self.loc if self.loc is not None else loc
+        return ComputedSize(self.message, loc=loc, op=self.op or op, causes=self.causes)
+
+
+def refine(f: Function, module: Module | None = None) -> Function:
+    """`f` with symbolic sizes in all types, and an op that holds what must be true of them; no op is quantized then.
+
+    Raises `Error` if sizes can never agree, `ComputedSize` for a size that depends on computed values.
     """
     f = lower_quantized(f)
     known: dict[Atom, Number] = {}
@@ -86,7 +99,8 @@ class Refiner:
         self.guards: list[Guard] = []
         self.equations: list[tuple[Number, Number, str]] = []
         self.op: Op | None = None
-        self.unknown = 0  # tensors with elements that are not known
+        self.made_by: list[Op] = []  # tensors with elements that are not known, by number
+        self.original: dict[Op, Op] = {}  # the op that a refined one stands for
 
     def now(self, n: Number) -> Number:
         """`n` with what is known of its symbols."""
@@ -138,8 +152,22 @@ class Refiner:
         """The elements of a small integer tensor that are sizes, in order."""
         found = self.values.get(o)
         if found is None:
-            raise Unsupported(f"{what} depends on {COMPUTED}")
+            raise ComputedSize(f"{what} depends on {COMPUTED}", causes=[self.original.get(o, o)])
         return list(found.flat)
+
+    def sizes(self, o: Op, what: str) -> list[Number]:
+        """The same, where they must be known before the program runs."""
+        found = self.integers(o, what)
+        self.known_before(what, found)
+        return found
+
+    def known_before(self, what: str, sizes: Iterable[Number]) -> None:
+        """Raise `ComputedSize` if one of the sizes is computed."""
+        found = {s: None for n in sizes if dims.is_computed(n) for s in dims.symbols(n)}
+        computed = [s.source[1] for s in found if s.source is not None and s.source[0] == "computed"]
+        if computed:
+            causes = dict.fromkeys(self.original.get(o, o) for o in map(self.made_by.__getitem__, computed))
+            raise ComputedSize(f"{what} depends on {COMPUTED}", causes=tuple(causes))
 
     # ---- the walk
     def function(self, f: Function, params: Sequence[Op]) -> Function:
@@ -158,6 +186,7 @@ class Refiner:
             if made is None:
                 continue
             new[o] = made
+            self.original[made] = o
             for x in _fresh(made, placed):
                 ops.append(x)
                 placed[x] = None
@@ -180,8 +209,8 @@ class Refiner:
             return
         for k, n in enumerate(found.flat):
             if n is None:
-                found.flat[k] = dims.computed(self.unknown, k)
-        self.unknown += 1
+                found.flat[k] = dims.computed(len(self.made_by), k)
+        self.made_by.append(o)
         self.values[o] = found
 
     def agree(self, a: Type, b: Type) -> None:
@@ -202,6 +231,7 @@ class Refiner:
             return None
         static = all(isinstance(t, TensorType) and t.is_static for x in operands for t in result_types(x.type))
         static = static and all(not isinstance(t, TensorType) or t.is_static for t in result_types(o.type))
+        static = static and not (name in _REGIONS_OF_VALUES and holds_unknown_sizes(o))
         call = CALLS.get(o.attrs["call_target_name"]) if name == "stablehlo.custom_call" else None
         if call is not None:
             made = call(self, o, operands)
@@ -216,8 +246,8 @@ class Refiner:
         for t in result_types(made.type):
             if isinstance(t, TensorType) and any(not isinstance(d, int) and not d.is_known for d in t.shape):
                 raise Unsupported(f"the size of {t} does not follow from the sizes of the operands")
-            if isinstance(t, TensorType) and any(dims.is_computed(d) for d in t.shape):
-                raise Unsupported(f"a size depends on {COMPUTED}")
+            if isinstance(t, TensorType):
+                self.known_before("a size", t.shape)
         return made
 
     def plain(self, o: Op, operands: list[Op]) -> Op:
@@ -275,8 +305,7 @@ class Refiner:
 
     def assertion(self, o: Op, operands: list[Op]) -> None:
         (holds,) = self.integers(operands[0], "the condition of a shape assertion")
-        if dims.is_computed(holds):
-            raise Unsupported(f"the condition of a shape assertion depends on {COMPUTED}")
+        self.known_before("the condition of a shape assertion", [holds])
         message = o.attrs.get(".error_message", o.attrs.get("error_message", "a shape assertion failed"))
         message = _text(message) if isinstance(message, Opaque) else str(message)
         shown = [self.integers(x, "a value in a shape assertion's message")[0] for x in operands[1:]]

@@ -9,6 +9,7 @@ import numpy as np
 
 from hilo.ir.types import Type
 from hilo.runtime import _native
+from hilo.runtime.chain import Chain
 
 
 class Executable:
@@ -28,7 +29,7 @@ class Executable:
 
     def __init__(
         self,
-        program: _native.Program,
+        program: _native.Program | Chain,
         *,
         name: str,
         arg_types: Sequence[Type],
