@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Pass = Callable[[Function], Function]
 PASSES = ("inline", "shapes", "legalize", "simplify", "fuse", "schedule")  # what `hilo opt --passes` may name
+MOST_THREADS = 4096
 GIL_COST = 20_000.0  # estimated ns of a call from which other Python threads may run during it
 # What native code cannot do without: `stop` and `skip` do not touch it.
 REQUIRED = ("inline", "shapes", "legalize", "schedule")
@@ -98,10 +99,12 @@ def sized(f: Function, shapes: Mapping[int, Iterable[int]]) -> Function:
     """`f` for some shapes of parameters only; the types of other values follow (passes/shapes.py)."""
     new: dict[Op, Op] = {}
     for number, shape in shapes.items():
+        if not isinstance(number, int | np.integer) or not is_shape(shape):
+            raise Error(f"shapes: {number!r}: {shape!r:.80} is no argument's number with a shape: sizes of 0 or more")
         if not 0 <= number < len(f.params):
             raise Error(f"shapes: @{f.name} has no argument {number}")
         p = f.params[number]
-        t = p.tensor.with_shape(tuple(shape))
+        t = p.tensor.with_shape(tuple(map(int, shape)))
         if not compatible(t, p.type):
             raise Error(f"shapes: argument {number} of @{f.name} is {p.type}, which cannot be {t}")
         new[p] = Op(PARAMETER, (), p.attrs.replace(type=t), t, p.loc)
@@ -113,6 +116,11 @@ def sized(f: Function, shapes: Mapping[int, Iterable[int]]) -> Function:
     return f.replace(params=[new.get(p, p) for p in f.params], ops=ops, results=[new.get(r, r) for r in f.results])
 
 
+def is_shape(shape: Any) -> bool:
+    """Whether something is a tuple or list of sizes."""
+    return isinstance(shape, tuple | list) and all(isinstance(n, int | np.integer) and n >= 0 for n in shape)
+
+
 def bind(f: Function, constants: Mapping[int, Any]) -> Function:
     """`f` with some parameters bound to arrays; the others are numbered anew. `Error` if an array does not fit."""
     from hilo.ir.interpret import check_argument
@@ -122,6 +130,8 @@ def bind(f: Function, constants: Mapping[int, Any]) -> Function:
     kept: list[Op] = []
     ops: list[Op] = []
     for number in constants:
+        if not isinstance(number, int | np.integer):
+            raise Error(f"constants: {number!r:.80} is no argument's number")
         if not 0 <= number < len(f.params):
             raise Error(f"constants: @{f.name} has no argument {number}")
     for i, p in enumerate(f.params):
@@ -173,8 +183,8 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
 
     options = Options.from_env() if options is None else options
     threads = threads or options.threads or default_threads()
-    if threads < 1:
-        raise Error(f"threads must be at least 1, not {threads}")
+    if not 1 <= threads <= MOST_THREADS:
+        raise Error(f"threads must be from 1 to {MOST_THREADS}, not {threads}")
     machine = Target.named(target if target != "host" else options.target)
     if not Target.host().includes(machine):
         raise Error(f"this machine cannot run code for {machine.name}")
@@ -242,7 +252,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     from hilo.plan.report import memory_report
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
-    from hilo.runtime.hosts import host_calls
+    from hilo.runtime.hosts import failure, host_calls
 
     with trace.phase("plan") as made:
         program = plan(f, machine)
@@ -250,6 +260,8 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     with trace.phase("codegen"):
         code = generate(program, machine, options)
     trace.finish()
+    calls = [(h.op, h.target) for h in program.hosts]
+    is_native = any(t.convention != "python" for _, t in calls)
     memory, cost = memory_report(program), estimated_cost(program)
     native = _native.Program(
         code.loaded.address["entry"],
@@ -258,10 +270,12 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         name=f.name,
         arena_size=program.arena_size if program.symbols is None else 0,  # the program itself says how large
         constants=program.constants,
-        host_calls=host_calls([(h.op, h.target) for h in program.hosts], module),
+        host_calls=host_calls(calls, module),
+        failure=failure(calls),
+        addresses=[t.addresses[-1] for _, t in calls if t.convention == "c"],
         threads=threads,
         aliases=donations(program, donated) if program.symbols is None else (),
-        release_gil=cost > GIL_COST,
+        release_gil=cost > GIL_COST or is_native,
         keep=code.loaded,
         **_sizes(program, code.loaded.address),
     )
@@ -270,7 +284,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         if phase == "memory":
             return str(memory)
         if phase == "c":  # the C emitter has no vectors: kernels made for one lane
-            return Code(plan(f, Target.named("scalar")), Target.named("scalar")).text("c")
+            return Code(plan(f, Target.named("scalar")), Target.named("scalar"), portable=True).text("c")
         if phase in ("llvm", "asm", "kernels"):
             return code.text(phase)
         return program_text(trace.after(phase))

@@ -51,7 +51,10 @@ def check_argument(what: str, value: Any, t: Type) -> Any:
         t = t[0]  # a future is what it is going to hold
     if not isinstance(t, TensorType):
         return value
-    a = np.asarray(value)
+    try:
+        a = np.asarray(value)
+    except Exception as e:  # whatever the object's own methods raise
+        raise Error(f"{what} is no array: {type(e).__name__}: {e}") from e
     try:
         got = TensorType(from_numpy(a.dtype), a.shape)
     except KeyError:
@@ -129,6 +132,8 @@ def _evaluate(o: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
             value = kind.evaluate(*operands, **attrs)
     except Error as e:
         raise e.at(o.loc, kind.full_name) from e.__cause__
+    except MemoryError:
+        raise Error(f"there is not enough memory for {o.type}", loc=o.loc, op=kind.full_name) from None
     except RecursionError:
         raise Error("calls nest too deeply: is a function calling itself?", loc=o.loc, op=kind.full_name) from None
     if isinstance(o.type, Results):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from hilo.errors import Error
 from hilo.ir.types import Type
 from hilo.runtime import _native
 from hilo.runtime.chain import Chain
@@ -52,7 +53,10 @@ class Executable:
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:
         """Run the program. Raises `Error` for wrong arguments and for errors that the program reports."""
-        return self._call(*arrays)
+        try:
+            return self._call(*arrays)
+        except MemoryError:
+            raise self._too_large() from None
 
     def consume(self, arrays: list[Any]) -> list[np.ndarray]:
         """Run the program on a list of arrays that are given up: the list is emptied, also by a call that fails.
@@ -60,7 +64,14 @@ class Executable:
         Results may take the memory of donated arguments (`hilo.compile(donate=...)`, or what the program itself says)
         of which nobody else has a reference or a view. A plain call never overwrites its arguments.
         """
-        return self._program.consume(arrays)
+        try:
+            return self._program.consume(arrays)
+        except MemoryError:
+            raise self._too_large() from None
+
+    def _too_large(self) -> Error:
+        needs = "" if self._memory is None else f", which needs {self._memory.peak:,} bytes at its worst moment"
+        return Error(f"there is not enough memory for a call of @{self.name}{needs}")
 
     @property
     def num_threads(self) -> int:
