@@ -24,6 +24,8 @@ def load(path: str | PathLike[str]) -> Module:
     """The program in a file. Raises `Error` (file:line:col: what) if the file cannot be read or is no valid program."""
     from hilo.formats import load as load_file
 
+    if not isinstance(path, str | PathLike):
+        raise Error(f"a path is a text or a Path, not {type(path).__name__}")
     return load_file(path)
 
 
@@ -34,11 +36,20 @@ def parse(text_or_bytes: str | bytes) -> Module:
     """
     from hilo.formats import parse as parse_text
 
+    if not isinstance(text_or_bytes, str | bytes):
+        raise Error(f"a program is a Module, a text or bytes, not {type(text_or_bytes).__name__}")
     return parse_text(text_or_bytes)
 
 
 def _module(program: Program) -> Module:
     return program if isinstance(program, Module) else parse(program)
+
+
+def _expect(**given: tuple[Any, type | tuple[type, ...], str]) -> None:
+    """`Error` for an argument of another kind than those, in words the third; `None` counts as left out."""
+    for name, (value, kinds, wanted) in given.items():
+        if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+            raise Error(f"{name} should be {wanted}, not {type(value).__name__}")
 
 
 def compile(program: Program, *, entry: str = "main", target: str = "host", threads: int | None = None,  # noqa: A001
@@ -62,8 +73,18 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
     Raises `Error` for an invalid program, or one that needs what hilo does not have yet.
     """
     from hilo.ir.host import connected
+    from hilo.options import Options
     from hilo.pipeline import compile_module
 
+    _expect(
+        entry=(entry, str, "the name of a function"),
+        target=(target, str, "the name of a target"),
+        threads=(threads, int, "a number"),
+        constants=(constants, Mapping, "a mapping of argument numbers to arrays"),
+        shapes=(shapes, Mapping, "a mapping of argument numbers to shapes"),
+        donate=(donate, Iterable, "the numbers of arguments"),
+        options=(options, Options, "an Options"),
+    )
     with connected(host):
         return compile_module(_module(program), entry=entry, target=target, threads=threads, constants=constants,
                               shapes=shapes, donate=tuple(donate), options=options)  # fmt: skip
@@ -82,6 +103,7 @@ def interpret(program: Program, *arrays: Any, entry: str = "main", host: HostQue
     from hilo.ir.interpret import interpret as run
     from hilo.ir.probes import recording
 
+    _expect(entry=(entry, str, "the name of a function"))
     module = _module(program)
     if entry not in module.functions:
         raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions)}")
