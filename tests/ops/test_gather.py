@@ -112,6 +112,15 @@ def test_elements_are_the_same(case):
     both_ways(gather, x, s, **attrs)
 
 
+def test_collapsed_axes_without_elements_give_zeros():
+    """Valid, though there is nothing to gather."""
+    x, s = numbers((0, 3), np.float32), np.array([0, 5], np.int32)
+    got = both_ways(gather, x, s, offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,),
+                    index_vector_dim=1, slice_sizes=(0, 3))  # fmt: skip
+    assert got.shape == (2, 3)
+    assert not got.any()
+
+
 def test_embedding_rows():
     x, s = numbers((7, 3), np.complex64), np.array([[6], [-1], [2], [100]], np.int32)
     got = both_ways(

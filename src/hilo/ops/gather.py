@@ -190,8 +190,8 @@ class gather:
         kept = [d for d in range(operand.ndim) if d not in collapsed_slice_dims and d not in operand_batching_dims]
         result = (*batch, *(slice_sizes[d] for d in kept))
         order = result_order(len(result), offset_dims)
-        if 0 in result:
-            return np.transpose(np.zeros(result, operand.dtype), order)
+        if 0 in result or operand.size == 0:  # an axis of size 0 that is collapsed: zeros, for want of elements
+            return np.zeros([result[d] for d in order], operand.dtype)
         at: list[Any] = [np.int64(0)] * operand.ndim
         for k, d in enumerate(start_index_map):
             at[d] = np.clip(starts[..., k], 0, operand.shape[d] - slice_sizes[d]).reshape([*batch, *[1] * len(kept)])

@@ -11,6 +11,8 @@ is computed from rounded values cannot be bounded by looking at results; `testin
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -20,8 +22,9 @@ from hilo.ir.dtypes import from_numpy
 from hilo.ir.interpret import interpret, run
 from hilo.ir.module import Function, Module
 from hilo.ir.op import Op
+from hilo.ir.registry import lookup
 from hilo.ir.types import TensorType, result_types
-from hilo.ops.regions import sole_op
+from hilo.ops.regions import apply, sole_op
 from hilo.ops.weight import EXPENSIVE, WORK
 from hilo.options import Options
 from hilo.rewrite.regions import regions
@@ -39,6 +42,9 @@ WAYS: Final = ("passes", "native", "constants", *(f"skip {name}" for name in SKI
 # Ops of many roundings, whose errors depend on the condition of the problem.
 ALGORITHMS: Final = ("batch_norm_inference", "batch_norm_training", "batch_norm_grad", "cholesky", "triangular_solve",
                      "fft", "einsum", "unary_einsum", "rng")  # fmt: skip
+# What combines elements in an order that is fixed.
+IN_ORDER: Final = ("scatter", "select_and_scatter", "reduce_window")
+EXTREMES: Final = (0.0, -0.0, 1.0, -2.0, 3.0, 0.5, np.inf, -np.inf, np.nan)
 # What computes nothing, or one exact operation on each part, of complex numbers.
 _COMPLEX_EXACT: Final = ("add", "subtract", "negate", "real", "imag", "complex", "conj", "select", "compare",
                          "concatenate", "pad", "gather", "dynamic_slice", "dynamic_update_slice", "reverse", "constant",
@@ -187,10 +193,40 @@ def is_exact(o: Op) -> bool:
     types = [t for v in (o, *o.operands) for t in result_types(v.type) if isinstance(t, TensorType)]
     if name in ALGORITHMS:
         return False
-    if any(t.dtype.kind == "c" for t in types):
-        return name in _COMPLEX_EXACT
     bodies = list(regions(o))
-    if name in COMBINING:
-        floats = any(t.dtype.kind == "f" for t in result_types(o.type) if isinstance(t, TensorType))
-        return not floats or (len(bodies) == 1 and sole_op(bodies[0]) in ("maximum", "minimum"))
-    return WORK.get(name, 1.0) < EXPENSIVE and all(is_exact(x) for f in bodies for x in f.ops)
+    if any(t.dtype.kind == "c" for t in types) and name not in _COMPLEX_EXACT and not bodies:
+        return False
+    within = all(is_exact(x) for f in bodies for x in f.ops)
+    rounds = any(t.dtype.kind in "fc" for t in result_types(o.type) if isinstance(t, TensorType))
+    if name not in COMBINING or not rounds:
+        return within and WORK.get(name, 1.0) < EXPENSIVE
+    if name in IN_ORDER and not any(sole_op(f) in ("add", "multiply") for f in bodies):
+        return within
+    return within and len(bodies) == 1 and (_takes_one(o) or is_extremum(bodies[0]))
+
+
+def _takes_one(o: Op) -> bool:
+    """Whether a reduction combines at most one element with each init value, so that the order is no matter."""
+    return o.kind.name == "reduce" and prod(o.operands[0].shape[d] for d in o.attrs["dimensions"]) <= 1
+
+
+@lru_cache(maxsize=1024)
+def is_extremum(body: Function) -> bool:
+    """Whether a region of two floats gives the larger one (or always the smaller one), however it is written."""
+    if len(body.params) != 2 or len(body.results) != 1 or body.results[0].dtype.kind != "f":
+        return False
+    t = body.results[0].dtype.np
+    if any(p.type is not body.results[0].type for p in body.params):
+        return False
+    with np.errstate(all="ignore"):
+        x, y = (v.reshape(-1).astype(t) for v in np.meshgrid(EXTREMES, EXTREMES))
+    try:
+        (got,) = apply(body, [x, y], [], x.shape)
+    except Error:  # a call of a function that is not here
+        return False
+    for name in ("maximum", "minimum"):
+        extremum = lookup(f"stablehlo.{name}").evaluate
+        assert extremum is not None
+        if compare.identical(got, extremum(x, y)).all():
+            return True
+    return False

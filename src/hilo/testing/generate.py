@@ -18,28 +18,25 @@ import numpy as np
 
 from hilo.errors import Error
 from hilo.ir import dtypes
-from hilo.ir.dtypes import DType, f32, i1, i32
+from hilo.ir.dtypes import i1, i32
 from hilo.ir.module import Function, Module, parameter, region, topological
-from hilo.ir.op import PARAMETER, Array, Op, OpDef
+from hilo.ir.op import PARAMETER, Op, OpDef
 from hilo.ir.quantized import any_quantized
 from hilo.ir.registry import lookup
-from hilo.ir.types import TensorType, Type, result_types
+from hilo.ir.types import Results, TensorType, Type, result_types
+from hilo.ops.value_rules import check_values
+from hilo.passes.inline import callee_of, calls
 from hilo.rewrite.regions import regions
+from hilo.testing import generate_others, generate_regions
 from hilo.testing.agree import ALGORITHMS, is_exact
+from hilo.testing.draw import SHAPES, any_dtype, constant, draw, stablehlo
 from hilo.testing.pieces import all_ops
 
-SHAPES: Final = ((), (1,), (3,), (7,), (16,), (0,), (2, 3), (1, 3), (3, 1), (3, 2), (0, 3), (5, 17), (2, 1, 3),
-                 (2, 3, 4), (4, 0, 2), (1, 1, 1), (2, 2, 3, 2))  # fmt: skip
-FLOATS: Final = (0.0, -0.0, 1.0, -1.0, 2.0, 0.5, -8.0, 3.0, 100.0, 1e-40, -1e-5, 3e38, float("inf"), float("-inf"),
-                 float("nan"))  # fmt: skip
-INTS: Final = (0, 1, -1, 2, 3, 5, 7, 31, 32, 127, -128, 255, 1 << 31, -(1 << 31), (1 << 63) - 1, -(1 << 63))
-COMMON: Final = (f32, f32, f32, i32, i32, dtypes.bf16, dtypes.f16, dtypes.f64, dtypes.i8, dtypes.u8, dtypes.i64,
-                 dtypes.u32, dtypes.i16, i1, dtypes.c64)  # fmt: skip
-RARE: Final = tuple(t for t in dtypes.ALL if t not in COMMON)
-# What random values would make meaningless, what is no function of its operands, or needs a partner outside.
-LEFT_OUT: Final = (*ALGORITHMS, "rng_bit_generator", "custom_call", "infeed", "outfeed", "send", "recv", "call",
-                   "composite", "while", "guards", "fusion", "parameter", "get", "sort", "select_and_scatter",
-                   "scatter", "bitcast_convert", "top_k", "polygamma", "zeta")  # fmt: skip
+# Examples of these are not taken: random values would make them meaningless, they are no function of their operands,
+# need a partner outside, or have a way of their own.
+LEFT_OUT: Final = (*ALGORITHMS, "custom_call", "infeed", "outfeed", "send", "recv", "call", "composite", "while",
+                   "guards", "fusion", "parameter", "get", "sort", "select_and_scatter", "scatter", "bitcast_convert",
+                   "top_k", "polygamma", "zeta", "async_start", "print", "probe", "run_parallel")  # fmt: skip
 CLAMPED: Final = 8.0  # the largest term of a sum of floats: how sums overflow depends on their order
 LARGEST: Final = 4096  # elements of a value
 _TRIES: Final = 60  # for each op
@@ -48,18 +45,21 @@ _TRIES: Final = 60  # for each op
 def generate(seed: int, size: int = 20) -> Module:
     """A module of one function @main of about `size` ops. The same seed and size give the same module, always.
 
-    Shapes go from rank 0 to 4, sizes of zero among them; types are all that the registry knows but quantized ones.
-    Regions hold random programs too. All results are tensors of fixed sizes.
+    Shapes go from rank 0 to 4, sizes of zero among them; types are all that there are. Regions hold random programs
+    too, and so do further functions, which are called. All results are tensors of fixed sizes.
     """
     r = random.Random(f"module {seed} {size}")
-    types = [TensorType(_dtype(r), r.choice(SHAPES)) for _ in range(r.randint(1, 4))]
+    types = [TensorType(any_dtype(r), r.choice(SHAPES)) for _ in range(r.randint(1, 4))]
     params = [parameter(i, t) for i, t in enumerate(types)]
-    scope = _Scope(r, params, depth=0)
+    functions: dict[str, Function] = {}
+    scope = Scope(r, params, functions)
     scope.grow(size)
     made = [v for v in scope.values if v.kind is not PARAMETER] or params
     kept = [*r.sample(made, min(len(made), 1 + size // 3)), *made[-2:]]
     results = list(dict.fromkeys(kept))
-    return Module({"main": Function("main", params, topological(results, params), results)})
+    main = Function("main", params, topological(results, params), results)
+    called = {callee_of(o) for f in (main, *functions.values()) for o in calls(f)}
+    return Module({"main": main, **{name: f for name, f in functions.items() if name in called}})
 
 
 def inputs(module: Module, seed: int, entry: str = "main") -> list[np.ndarray]:
@@ -68,33 +68,8 @@ def inputs(module: Module, seed: int, entry: str = "main") -> list[np.ndarray]:
     return [draw(r, t) for t in module[entry].param_types if isinstance(t, TensorType)]
 
 
-def draw(r: random.Random, t: TensorType) -> np.ndarray:
-    """A random array of type `t`, half of the time one value everywhere."""
-    one = r.random() < 0.3
-    values = [_value(r, t.dtype) for _ in range(1 if one else t.size)]
-    with np.errstate(all="ignore"):
-        a = np.array(values, object if t.dtype.is_int else None).astype(t.dtype.np)
-    return np.full(t.shape, a[0]) if one else a.reshape(t.shape)
-
-
-def _value(r: random.Random, t: DType) -> Any:
-    if t is i1:
-        return r.random() < 0.5
-    if t.is_int:
-        x = r.choice(INTS) if r.random() < 0.6 else r.randint(-20, 20)
-        low = -(1 << (t.bits - 1)) if t.kind == "i" else 0
-        return (x - low) % (1 << t.bits) + low
-    if t.is_complex:
-        return complex(_value(r, t.part), _value(r, t.part))
-    return r.choice(FLOATS) if r.random() < 0.5 else r.gauss(0.0, 2.0)
-
-
 def _is_small(t: Type) -> bool:
     return not isinstance(t, TensorType) or (t.size <= LARGEST and t.rank <= 8)
-
-
-def _dtype(r: random.Random) -> DType:
-    return r.choice(COMMON) if r.random() < 0.9 else r.choice(RARE)
 
 
 @cache
@@ -115,24 +90,17 @@ def _examples() -> tuple[tuple[OpDef, Any], ...]:
     return tuple((d, tuple(examples)) for d, examples in found if examples)
 
 
-def constant(value: Any, t: TensorType) -> Op:
-    """A constant of type `t` that is `value` (a number, or an array) everywhere."""
-    return lookup("stablehlo.constant")(value=Array(np.asarray(value).astype(t.dtype.np), t.shape))
-
-
-def stablehlo(name: str, *operands: Op, **attrs: Any) -> Op:
-    """The op `stablehlo.name`."""
-    return lookup(f"stablehlo.{name}")(*operands, **attrs)
-
-
-class _Scope:
+class Scope:
     """A function, or a region, under construction: the values so far, and ways to make more."""
 
-    def __init__(self, r: random.Random, values: Sequence[Op], depth: int) -> None:
+    def __init__(self, r: random.Random, values: Sequence[Op], functions: dict[str, Function], depth: int = 0,
+                 exact: bool = False) -> None:  # fmt: skip
         self.r = r
         self.values = list(values)
+        self.functions = functions  # of the module, which calls add to
         self.rounded: set[Op] = set()
-        self.depth = depth
+        self.depth = depth  # of regions around
+        self.exact = exact  # whether ops that round are left out
 
     def grow(self, count: int) -> None:
         """`count` more values."""
@@ -140,24 +108,29 @@ class _Scope:
             for _ in range(_TRIES):
                 try:
                     new = self.r.choice(WAYS)(self)
+                    if new is not None and all(_is_small(t) for t in result_types(new.type)) and self.keep(new):
+                        break
                 except (Error, ValueError, IndexError, OverflowError):  # does not fit: try another
                     continue
-                if new is not None and all(_is_small(t) for t in result_types(new.type)):
-                    self.keep(new)
-                    break
 
-    def keep(self, o: Op) -> None:
-        """Take the results of an op, and what it was made of, among the values."""
+    def keep(self, o: Op) -> bool:
+        """Take the results of an op, and what it was made of, among the values, unless that rounds and must not."""
         seen = set(self.values)
-        for x in topological([o]):
-            made_of_rounded = any(v in self.rounded for v in x.operands)
-            if x not in seen and x.kind is not PARAMETER and (made_of_rounded or not is_exact(x)):
+        made = [x for x in topological([o]) if x not in seen and x.kind is not PARAMETER]
+        for x in made:
+            check_values(x)  # as readers do
+        inexact = {x for x in made if not is_exact(x)}
+        if inexact and self.exact:
+            return False
+        for x in made:
+            if x in inexact or any(v in self.rounded for v in x.operands):
                 self.rounded.add(x)
         for x in o.results():
             if isinstance(x.type, TensorType) and x.type.is_static:
                 self.values.append(x)
                 if o in self.rounded:
                     self.rounded.add(x)
+        return True
 
     def pick(self, like: TensorType | None = None, kinds: str = "", where: Callable[[Op], bool] | None = None) -> Op:
         """A value, of type `like` or of kinds of elements; rather a new one, rather an exact one. IndexError if there
@@ -196,7 +169,7 @@ class _Scope:
         if attrs.get("compare_type") == "TOTALORDER":  # the sign of a NaN is open
             attrs.pop("compare_type")
         if kind.name == "convert":
-            extra = {"type": x.tensor.with_dtype(_dtype(self.r))}
+            extra = {"type": x.tensor.with_dtype(any_dtype(self.r))}
         if kind.name == "select":
             return kind(self.value(x.tensor.with_dtype(i1)), x, self.value(x.tensor))
         if kind.name == "clamp":
@@ -249,7 +222,7 @@ class _Scope:
 
     def iota(self) -> Op:
         shape = self.r.choice([s for s in SHAPES if s])
-        t = TensorType(_dtype(self.r), shape)
+        t = TensorType(any_dtype(self.r), shape)
         return stablehlo("iota", iota_dimension=self.r.randrange(len(shape)), type=t)
 
     def reduce(self) -> Op:
@@ -291,38 +264,6 @@ class _Scope:
             return stablehlo("dynamic_slice", x, *starts, slice_sizes=sizes)
         return stablehlo("dynamic_update_slice", x, self.value(x.tensor.with_shape(sizes)), *starts)
 
-    def gather(self) -> Op:
-        """Rows of a value, by random indices, those out of bounds too."""
-        x = self.pick(where=lambda v: v.tensor.rank > 0 and v.shape[0] > 0)
-        indices = self.pick(kinds="iu", where=lambda v: v.tensor.rank == 1 and v.dtype.bits >= 8)
-        offsets = tuple(range(1, x.tensor.rank))
-        return stablehlo("gather", x, indices, offset_dims=offsets, collapsed_slice_dims=(0,), operand_batching_dims=(),
-                         start_indices_batching_dims=(), start_index_map=(0,), index_vector_dim=1,
-                         slice_sizes=(1, *x.shape[1:]), indices_are_sorted=False)  # fmt: skip
-
-    def scatter(self) -> Op:
-        """Rows combined with those at random indices, which may be equal or out of bounds."""
-        x = self.pick(kinds="iufb", where=lambda v: v.tensor.rank > 0)
-        indices = self.pick(kinds="iu", where=lambda v: v.tensor.rank == 1 and v.dtype.bits >= 8)
-        s = TensorType(x.dtype)
-        names = ("maximum", "minimum") if x.dtype.kind == "f" else ("add", "multiply", "maximum", "minimum", "or")
-        name = self.r.choice(names)
-        updates = self.value(x.tensor.with_shape((indices.shape[0], *x.shape[1:])))
-        return stablehlo("scatter", x, indices, updates, update_window_dims=tuple(range(1, x.tensor.rank)),
-                         inserted_window_dims=(0,), input_batching_dims=(), scatter_indices_batching_dims=(),
-                         scatter_dims_to_operand_dims=(0,), index_vector_dim=1, indices_are_sorted=False,
-                         unique_indices=False,
-                         update_computation=region([s, s], lambda a, b: stablehlo(name, a, b)))  # fmt: skip
-
-    def sort(self) -> Op:
-        x = self.pick(kinds="iub", where=lambda v: v.tensor.rank > 0)
-        operands = [x, self.value(x.tensor.with_dtype(_dtype(self.r)))]
-        scalars = [TensorType(v.dtype) for v in operands for _ in range(2)]
-        direction = self.r.choice(("LT", "GT"))
-        comparator = region(scalars, lambda a, b, *_: stablehlo("compare", a, b, comparison_direction=direction))
-        return stablehlo("sort", *operands, dimension=self.r.randrange(x.tensor.rank), is_stable=True,
-                         comparator=comparator)  # fmt: skip
-
     def example(self) -> Op:
         """Any op of the registry, as one of its examples has it, on values that there are."""
         kind, examples = self.r.choice(_examples())
@@ -338,11 +279,23 @@ class _Scope:
         return o
 
     # ---- control flow: regions with programs of their own
-    def body(self, types: Sequence[TensorType], results: Sequence[TensorType], size: int = 4) -> Function:
-        """A region on values of `types` that gives values of types `results`."""
+    def function(self, body: Function) -> Callable[..., Op]:
+        """A new function of the module, as what makes an op that calls it, or that is a composite of it."""
+        name = f"f{len(self.functions)}"
+        self.functions[name] = Function(name, body.params, body.ops, body.results, visibility="private")
+        types = body.result_types
+        attrs: dict[str, Any] = {"type": types[0] if len(types) == 1 else Results(types)}
+        call, composite = lookup("func.call"), lookup("stablehlo.composite")
+        if self.r.random() < 0.5:
+            return lambda *operands: call(*operands, callee=name, **attrs)
+        return lambda *operands: composite(*operands, name="test.f", decomposition=name, **attrs)
+
+    def body(self, types: Sequence[TensorType], results: Sequence[TensorType], size: int = 4, *,
+             exact: bool = False) -> Function:  # fmt: skip
+        """A region on values of `types` that gives values of types `results`; with `exact`, without rounding."""
 
         def build(*params: Op) -> list[Op]:
-            inner = _Scope(self.r, params, self.depth + 1)
+            inner = Scope(self.r, params, self.functions, self.depth + 1, exact or self.exact)
             inner.grow(self.r.randint(1, size))
             return [inner.value(t) for t in results]
 
@@ -385,9 +338,8 @@ class _Scope:
         return stablehlo("while", constant(0, counter), *carried, *captured, cond=cond, body=region(types, step))
 
 
-WAYS: Final[tuple[Callable[[_Scope], Op | None], ...]] = (
-    _Scope.elementwise, _Scope.elementwise, _Scope.elementwise, _Scope.elementwise, _Scope.with_constant,
-    _Scope.with_constant, _Scope.move, _Scope.move, _Scope.move, _Scope.pad, _Scope.compare, _Scope.iota,
-    _Scope.reduce, _Scope.reduce, _Scope.dot, _Scope.dynamic_slice, _Scope.gather, _Scope.scatter, _Scope.sort,
-    _Scope.example, _Scope.example, _Scope.branch, _Scope.loop,
+WAYS: Final[tuple[Callable[[Scope], Op | None], ...]] = (
+    *(Scope.elementwise,) * 8, *(Scope.with_constant,) * 4, *(Scope.move,) * 6, *(Scope.pad,) * 2,
+    *(Scope.compare,) * 2, *(Scope.iota,) * 2, *(Scope.reduce,) * 2, *(Scope.dot,) * 2, *(Scope.dynamic_slice,) * 2,
+    *(Scope.example,) * 5, *(Scope.branch,) * 2, *(Scope.loop,) * 2, *generate_regions.WAYS, *generate_others.WAYS,
 )  # fmt: skip

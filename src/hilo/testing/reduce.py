@@ -205,7 +205,7 @@ class _Reducer:
     def bodies(self) -> bool:
         """Make regions smaller."""
         for at, o in enumerate(self.function.ops):
-            for old in regions(o):
+            for old in _bodies(o):
                 for new in smaller(old):
                     changed = with_regions(o, lambda f, old=old, new=new: new if f is old else f)
                     ops = list(self.function.ops)
@@ -241,10 +241,15 @@ def smaller(f: Function) -> Iterator[Function]:
             for x in dict.fromkeys([*same, *_zeros(o)]):
                 rest = [p for p in f.ops if p is not o and p.kind is not PARAMETER]
                 yield _rewired(f, {o: x}, [*f.params, *([] if x in f.ops else [x]), *rest])
-        for old in regions(o):
+        for old in _bodies(o):
             for new in smaller(old):
                 changed = with_regions(o, lambda g, old=old, new=new: new if g is old else g)
                 yield _rewired(f, {o: changed}, [changed if p is o else p for p in f.ops])
+
+
+def _bodies(o: Op) -> Iterator[Function]:
+    """The regions of an op that may be any program: what is started asynchronously is one op."""
+    return regions(o) if o.kind.full_name != "stablehlo.async_start" else iter(())
 
 
 def rebuilt(f: Function, arrays: Sequence[Any], swaps: Mapping[Op, Op], given: Mapping[Op, Any],
