@@ -274,7 +274,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         failure=failure(calls),
         addresses=[t.addresses[-1] for _, t in calls if t.convention == "c"],
         threads=threads,
-        aliases=donations(program, donated) if program.symbols is None else (),
+        aliases=donations(program, donated),
         release_gil=cost > GIL_COST or is_native,
         keep=code.loaded,
         **_sizes(program, code.loaded.address),

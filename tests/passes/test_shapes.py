@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from hilo.errors import Unsupported, VerifyError
+from hilo.errors import VerifyError
 from hilo.formats import mlir_text
 from hilo.ir.dims import Guard
 from hilo.ir.module import Function
 from hilo.passes.inline import inline
-from hilo.passes.shapes import example_sizes, refine
+from hilo.passes.shapes import ComputedSize, example_sizes, refine
 
 
 def function(text: str) -> Function:
@@ -95,8 +95,8 @@ def test_shape_assertions_are_read() -> None:
     assert "stablehlo.custom_call" not in kinds(f)
 
 
-def test_a_size_out_of_a_loop_is_refused() -> None:
-    with pytest.raises(Unsupported, match="computed values"):
+def test_a_size_out_of_a_loop_is_known_too_late() -> None:
+    with pytest.raises(ComputedSize, match="a size depends on values") as e:
         refined("""func.func @main(%x: tensor<?xf32>, %k: tensor<i32>) -> tensor<?xf32> {
             %one = stablehlo.constant dense<1> : tensor<i32>
             %v = stablehlo.constant dense<1.0> : tensor<f32>
@@ -108,6 +108,7 @@ def test_a_size_out_of_a_loop_is_refused() -> None:
             %s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
             %r = stablehlo.dynamic_broadcast_in_dim %v, %s, dims = [] : (tensor<f32>, tensor<1xi32>) -> tensor<?xf32>
             return %r : tensor<?xf32> }""")
+    assert [o.name for o in e.value.causes] == ["while"]
 
 
 def test_example_sizes_fit_together() -> None:

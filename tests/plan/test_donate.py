@@ -109,3 +109,20 @@ def test_in_a_loop() -> None:
     got = hilo.compile(module, donate=(0, 1)).consume([X.copy(), Y.copy()])
     for g, w in zip(got, hilo.interpret(module, X, Y), strict=True):
         np.testing.assert_array_equal(g, w)
+
+
+def test_results_of_run_time_sizes_take_arguments_of_the_same_sizes() -> None:
+    text = """func.func @main(%x: tensor<?x3xf32>, %y: tensor<?x3xf32>, %z: tensor<?x3xf32>)
+            -> (tensor<?x3xf32>, tensor<?x3xf32>) {
+        %0 = stablehlo.add %x, %y : tensor<?x3xf32>
+        %1 = stablehlo.concatenate %z, %z, dim = 0 : (tensor<?x3xf32>, tensor<?x3xf32>) -> tensor<?x3xf32>
+        return %0, %1 : tensor<?x3xf32>, tensor<?x3xf32> }"""
+    x, y, z = (np.full((n, 3), n, np.float32) for n in (5, 5, 4))
+    (a, b), where = consume(text, x, y, z, donate=(0, 2))
+    assert address(a) == where[0]
+    assert address(b) != where[2]  # twice as large
+    np.testing.assert_array_equal(a, x + y)
+    np.testing.assert_array_equal(b, np.concatenate([z, z]))
+    (a, b), _ = consume(text, x[:0], y[:0], z, donate=(0, 2))
+    assert a.shape == (0, 3)
+    np.testing.assert_array_equal(b, np.concatenate([z, z]))

@@ -1,6 +1,6 @@
 """Donation: which results may be written over which donated arguments. Imports plan.program.
 
-A result may take an argument's memory only with a proof that the argument is read no more when the result is first
+A result may take an argument's memory only if their shapes are the same expressions, and with a proof that the argument is read no more when the result is first
 written: every read comes in an earlier step, or in the very step that writes, if that kernel is safe under the overlap.
 """
 
@@ -14,7 +14,7 @@ from hilo.plan.program import Buffer, Call, Copy, Program
 
 def donations(program: Program, donated: Iterable[int]) -> list[tuple[int, int]]:
     """(result, argument) pairs, each of both at most once; only arguments numbered in `donated`."""
-    donated = [i for i in donated if program.arguments[i].nbytes]
+    donated = [i for i in donated if program.arguments[i].nbytes != 0]
     if not donated:
         return []
     times = Times()
