@@ -9,7 +9,7 @@ import pytest
 from op_runs import run_op
 
 import hilo
-from hilo.errors import Error, Unsupported
+from hilo.errors import Error, Unsupported, VerifyError
 from hilo.formats import bytecode, hlo_text
 from hilo.formats.mlir_text import parse, print_module
 from hilo.ir.dtypes import bf16, f32, i32
@@ -99,6 +99,26 @@ def test_a_future_is_what_its_operation_gives():
         np.testing.assert_array_equal(b, want)
         np.testing.assert_array_equal(f, X)
     np.testing.assert_array_equal(runs(INSIDE, X, np.int32(3))[0], 8 * X)
+
+
+def test_a_body_may_use_the_operands_themselves():
+    """As in the specification's examples."""
+    text = """
+    func.func @main(%x: tensor<4x4xf32>, %i: tensor<i32>) -> tensor<2x4xf32> {
+      %f = "stablehlo.async_start"(%x, %i) ({
+        %r = stablehlo.dynamic_slice %x, %i, %i, sizes = [2, 4]
+        : (tensor<4x4xf32>, tensor<i32>, tensor<i32>) -> tensor<2x4xf32>
+        stablehlo.return %r : tensor<2x4xf32>
+      }) : (tensor<4x4xf32>, tensor<i32>) -> !stablehlo.future<tensor<2x4xf32>>
+      %d = "stablehlo.async_done"(%f) : (!stablehlo.future<tensor<2x4xf32>>) -> tensor<2x4xf32>
+      return %d : tensor<2x4xf32>
+    }"""
+    module = parse(text)
+    np.testing.assert_array_equal(runs(text, X, np.int32(1))[0], X[1:3])
+    assert print_module(parse(print_module(module))) == print_module(module)
+    with pytest.raises(VerifyError, match="C3"):
+        parse(text.replace('async_start"(%x, %i)', 'async_start"(%x, %x)').replace(
+            "tensor<i32>) -> !", "tensor<4x4xf32>) -> !"))  # fmt: skip
 
 
 def test_a_future_of_unknown_size():

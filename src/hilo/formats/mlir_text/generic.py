@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from hilo.formats.mlir_text.attributes import parse_dict
-from hilo.formats.mlir_text.parser import Parser, Syntax
+from hilo.formats.mlir_text.parser import Parser, Region, Syntax
 from hilo.formats.mlir_text.scope import Captures
 from hilo.formats.mlir_text.types import parse_function_type
+from hilo.ir.op import Op
+from hilo.ir.types import Type
 
 
 def parse_generic(p: Parser, name: str) -> Syntax:
@@ -36,4 +38,14 @@ def parse_generic(p: Parser, name: str) -> Syntax:
         sizes = attrs.pop(alias, None)
         if sizes is not None and "perand" in alias and sum(sizes) != len(operands):
             raise p.error(f"operand segment sizes {sizes} for {len(operands)} operands")
+    if name == "stablehlo.async_start" and _uses_operands(operands, operand_types, regions, captures):
+        operands, operand_types = [], ()
     return Syntax(operands, attrs, operand_types, result_types, regions, captures)
+
+
+def _uses_operands(operands: list[Op], types: tuple[Type, ...], regions: list[Region], captures: Captures) -> bool:
+    """Whether a body takes no arguments, but uses just the operands: so the specification writes async_start."""
+    return (
+        len(regions) == 1 and not regions[0].scope.own and tuple(o.type for o in operands) == types
+        and set(operands) == set(captures.positions)
+    )  # fmt: skip
