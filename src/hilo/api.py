@@ -148,6 +148,15 @@ def register_custom_call(name: str, function: Any = None, *, convention: str = "
     Without `function` it is a decorator. A later registration replaces an earlier one for programs compiled from then
     on. Raises `Error` for a name, function or convention that cannot be one.
     """
-    from hilo.custom_calls.registry import register
+    if convention == "python":
+        from hilo.custom_calls.registry import register
 
-    return register(name, function, convention=convention)
+        return register(name, function)
+    from hilo.custom_calls.registry import CONVENTIONS
+    from hilo.runtime.foreign import register as register_native
+
+    if convention not in CONVENTIONS:
+        raise Error(f"there is no calling convention {convention!r}; there are {', '.join(CONVENTIONS)}")
+    if function is None:
+        return lambda f: register_custom_call(name, f, convention=convention)
+    return register_native(name, function, convention)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from hilo.errors import Error
+from hilo.errors import Error, Unsupported
 from hilo.loop.nodes import Func
 from hilo.options import Options
 from hilo.plan.dynamic import emit_shapes
@@ -31,16 +31,24 @@ GROUP = 16  # functions per LLVM module
 class Code:
     """The functions of a program, their LLVM texts, and the code once loaded."""
 
-    def __init__(self, program: Program, target: Target) -> None:
+    def __init__(self, program: Program, target: Target, *, portable: bool = False) -> None:
         self.program = program
         self.target = target
-        self.groups = group(program)
+        if portable:
+            check_portable(program)
+        self.groups = group(program, portable=portable)
         self.loaded: LoadedCode
 
     def llvm_texts(self) -> list[str]:
         from hilo.backend import llvm
 
-        return [llvm.emit(g, self.target) for g in self.groups]
+        texts = [llvm.emit(g, self.target) for g in self.groups]
+        modules = dict.fromkeys(h.target.text for h in self.program.hosts if h.target.convention == "llvm")
+        if modules:  # the entry, which calls them, is in the last group
+            from hilo.backend.link import link
+
+            texts[-1] = link(texts[-1], modules, self.target)
+        return texts
 
     def text(self, form: str) -> str:
         """ "llvm", "asm", "kernels" (a table), or "c", if the target has no vectors."""
@@ -49,6 +57,8 @@ class Code:
         if form == "c":
             from hilo.backend import c
 
+            if any(h.target.convention == "llvm" for h in self.program.hosts):
+                raise Unsupported("a custom call in LLVM IR cannot be written as C; compile the program to an object")
             return c_note(self.program) + c.emit([f for g in self.groups for f in g])
         texts = self.llvm_texts()
         if form == "asm":
@@ -62,20 +72,34 @@ def c_note(program: Program) -> str:
     """A comment that says how to call a program in C."""
     args, results = (", ".join(f"{b.type}" for b in bs) or "none" for bs in (program.arguments, program.results))
     constants = ", ".join(f"{c.dtype.name}{list(c.shape)}" for c in program.constants) or "none"
+    symbols = dict.fromkeys(h.target.symbol for h in program.hosts if h.is_direct)
+    calls = "".join(f"\n   calls:   int32_t {s}(const struct hilo_call *), see hilo_custom_call.h" for s in symbols)
     return f"""/* {program.name}: int32_t entry(ctx, args, results, arena), 0 is success.
    Build with -ffp-contract=off, link with -lm.
    ctx:     struct {{ void (*parallel_for)(void *ctx, void (*fn)(void **bufs, int64_t begin, int64_t end),
                                           void **bufs, int64_t units, int64_t chunk);
-                     void **constants; int32_t (*host_call)(void *ctx, int64_t index, void **bufs); int64_t threads; }}
+                     void **constants; int32_t (*host_call)(void *ctx, int64_t index, void **bufs); int64_t threads;
+                     char *message; int64_t message_size, failed; }} (these three for custom calls)
             parallel_for runs fn over [0, units), `chunk` units at a time, in any order
    args:    pointers to {args}
    results: pointers to {results}
    arena:   {program.arena_size} bytes, 64-byte aligned
-   constants: {constants} */
+   constants: {constants}{calls} */
 """
 
 
-def group(program: Program) -> list[list[Func]]:
+def check_portable(program: Program) -> None:
+    """Raise `Unsupported` for a custom call that only works inside of this process."""
+    for h in program.hosts:
+        if h.target.convention == "llvm" or (h.target.convention == "c" and h.target.symbol):
+            continue
+        what = "has no symbol: register it as (library, symbol)"
+        if h.target.convention != "c":
+            what = f"has the convention {h.target.convention!r}; outside of Python only 'c' and 'llvm' work"
+        raise Unsupported(f"custom call target {h.target.name!r} {what}", loc=h.op.loc, op=h.op.kind.full_name)
+
+
+def group(program: Program, *, portable: bool = False) -> list[list[Func]]:
     """The program's functions, named, in groups for code generation; the last one holds the entry."""
     helpers: dict[str, Func] = {}
     kernels: list[Func] = []
@@ -89,7 +113,7 @@ def group(program: Program) -> list[list[Func]]:
                 helpers.setdefault(h.name, h)
             phase.func.name = f"k{len(kernels)}_{call.op.name}"
             kernels.append(phase.func)
-    entry = emit_entry(program)
+    entry = emit_entry(program, portable=portable)
     if program.symbols is not None:
         entry.append(emit_shapes(program))
     needed = called(entry)

@@ -21,20 +21,32 @@ from hilo.errors import Error, Unsupported
 
 # Modules whose import registers targets (`register(..., builtin=True)`).
 BUILTIN: Final[list[str]] = [f"hilo.custom_calls.{m}" for m in ("lapack", "decompositions", "topk")]
-CONVENTIONS: Final = ("python",)
+CONVENTIONS: Final = ("python", "c", "llvm", "xla", "xla-ffi")
 _KEYWORDS: Final = ("results", "attributes", "backend_config", "call", "out")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """What is behind a name. `convention` says how `function` is called; `keywords` which keywords a Python function
-    takes."""
+    """What is behind a name. `convention` says how it is called.
+
+    function  what was registered;  keywords: which a Python function takes
+    addresses  of native code, by XLA's execution stages: there is one, the last, but for "xla-ffi"
+    symbol    the name of native code in objects; "": it has none
+    text      of "llvm": the module that defines `symbol`
+    invoke    calls native code for the interpreter: (target, site, operands) -> results
+    keep      what must live as long as the code
+    """
 
     name: str
     convention: str
     function: Any
     keywords: tuple[str, ...] = ()
     builtin: bool = False
+    addresses: tuple[int, int, int, int] = (0, 0, 0, 0)
+    symbol: str = ""
+    text: str = ""
+    invoke: Callable[[Target, CallSite, Sequence[np.ndarray]], list[np.ndarray]] | None = None
+    keep: Any = None
 
 
 _TARGETS: dict[str, Target] = {}
@@ -42,31 +54,32 @@ _LOCK = RLock()
 _loaded = 0  # modules of BUILTIN
 
 
-def register(name: str, function: Any = None, *, convention: str = "python", builtin: bool = False) -> Any:
-    """Make `function` the code that `stablehlo.custom_call @name` runs. Without `function`: a decorator.
+def register(name: str, function: Any = None, *, builtin: bool = False) -> Any:
+    """Make the Python `function` the code that `stablehlo.custom_call @name` runs. Without `function`: a decorator.
 
-    convention  "python": `function(*operands, results=..., attributes=..., backend_config=..., call=...)` gets numpy
-                arrays (which it must neither change nor keep) and those of the keywords that it has parameters for:
-                the results' types, the typed dictionary, the text of the configuration, the whole `CallSite`; `out`:
-                arrays for the results, which it may fill and then return None.
-                It returns an array, or a sequence of arrays if there are several results, of exactly the results'
-                types, which is checked.
-    builtin     a target that hilo brings: it never replaces what the user registered
+    `function(*operands, results=..., attributes=..., backend_config=..., call=..., out=...)` gets read-only arrays and
+    those of the keywords that it has parameters for: the results' types, the typed dictionary, the text of the
+    configuration, the whole `CallSite`, and arrays for the results, which it may fill and then return None.
+    It returns an array, or a sequence of arrays if there are several results, of exactly the results' types, which is
+    checked. `builtin`: a target that hilo brings; it never replaces what the user registered.
 
     Raises `Error` for a name or function that cannot be one.
     """
+    if function is None:
+        return lambda f: register(name, f, builtin=builtin)
+    add(Target(name, "python", *_python(name, function), builtin))
+    return function
+
+
+def add(target: Target) -> None:
+    """Add a target, or replace that of its name. Raises `Error` if the name cannot be one."""
+    name = target.name
     if not isinstance(name, str) or not name:
         raise Error(f"the name of a custom call target is a string that is not empty, not {name!r}")
-    if convention not in CONVENTIONS:
-        raise Error(f"there is no calling convention {convention!r}; there are {', '.join(CONVENTIONS)}")
-    if function is None:
-        return lambda f: register(name, f, convention=convention, builtin=builtin)
-    target = Target(name, convention, *_python(name, function), builtin)
     with _LOCK:
         old = _TARGETS.get(name)
-        if not builtin or old is None or old.builtin:
+        if not target.builtin or old is None or old.builtin:
             _TARGETS[name] = target
-    return function
 
 
 def unregister(name: str) -> None:
@@ -126,6 +139,8 @@ def _load() -> None:
 
 def call(target: Target, site: CallSite, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Run a target of any convention on dense arrays; its results, checked where it could be wrong."""
+    if target.invoke is not None:
+        return target.invoke(target, site, operands)
     return call_python(target, site, operands)
 
 

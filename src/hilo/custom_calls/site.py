@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
+
 from hilo.custom_calls.decode import decode
+from hilo.custom_calls.signature import Signature, signature
 from hilo.errors import Error
 from hilo.ir.interpret import callee, run
 from hilo.ir.module import Module
-from hilo.ir.op import Attrs, Op
+from hilo.ir.op import Attrs
 from hilo.ir.types import TensorType, TupleType, Type, result_types
 
-IN_MEMORY: Final = "hilo.in_memory"  # attribute: the call's operands and results are in the order of its layouts
 FOREIGN: Final = ("mhlo.backend_config", "mhlo.attributes")  # where exporters that lack a typed form put dictionaries
 
 
@@ -30,6 +33,7 @@ class CallSite:
     has_side_effect   as the program says
     computations      functions of the module that the call names: called with arrays, they give lists of arrays
     more              all other attributes (`mhlo.topk` ...), decoded
+    signature         operands and results with their layouts, as native code sees them
     """
 
     target: str
@@ -40,6 +44,13 @@ class CallSite:
     has_side_effect: bool = False
     computations: tuple[Callable[..., list[Any]], ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
+    signature: Signature = field(default_factory=Signature)
+
+    def config_text(self) -> bytes:
+        """The configuration for native code: the text as it is, or the dictionary as JSON."""
+        if self.backend_config or not self.attributes:
+            return self.backend_config.encode(errors="surrogateescape")
+        return json.dumps(self.attributes, default=_plain).encode()
 
 
 _STANDARD: Final = frozenset(
@@ -48,9 +59,19 @@ _STANDARD: Final = frozenset(
 )  # fmt: skip
 
 
-def call_site(target: str, result: Type, attrs: Mapping[str, Any], module: Module | None = None) -> CallSite:
-    """The site of a custom call with these attributes (an op's, those with a dot included). `module` has the functions
-    that it names; None: the module that is running."""
+def _plain(value: Any) -> Any:
+    """A value of an attribute for JSON."""
+    if isinstance(value, np.ndarray | np.generic):
+        v = value.tolist()
+        return v if isinstance(v, list | str | int | float) else str(v)
+    return str(value)
+
+
+def call_site(
+    target: str, attrs: Mapping[str, Any], operands: Sequence[Type], result: Type, module: Module | None = None
+) -> CallSite:
+    """The site of a custom call with these attributes (an op's, those with a dot included) and types. `module` has the
+    functions that it names; None: the module that is running."""
     config = attrs.get("backend_config") or ""
     more = {k: decode(v) for k, v in attrs.items() if k not in _STANDARD}
     attributes = decode(config) if isinstance(config, Attrs) else {}
@@ -66,6 +87,7 @@ def call_site(target: str, result: Type, attrs: Mapping[str, Any], module: Modul
         bool(attrs.get("has_side_effect")),
         tuple(_computation(n, module) for n in attrs.get("called_computations") or ()),
         more,
+        signature(attrs, operands, result),
     )
 
 
@@ -100,58 +122,6 @@ def nested(t: Type, arrays: list[Any]) -> Any:
         return tuple(nested(x, arrays) for x in t.types)
     return None
 
-
-def leaf_types(op: Op) -> tuple[list[TensorType | None], list[TensorType | None]]:
-    """The types of all tensors (None: tokens) among the operands, and the results, of a custom call, out of tuples, as
-    its target sees them: logical, also where the values themselves stand in the order of memory (`IN_MEMORY`)."""
-    operands = [t for o in op.operands for t in _leaves(o.type)]
-    results = [t for r in result_types(op.type) for t in _leaves(r)]
-    if not op.attrs.get(IN_MEMORY):
-        return operands, results
-    a, b = op.attrs["operand_layouts"], op.attrs["result_layouts"]
-    return (
-        [t and logical(t, order) for t, order in zip(operands, a, strict=True)],
-        [t and logical(t, order) for t, order in zip(results, b, strict=True)],
-    )
-
-
-def logical(t: TensorType, layout: tuple[int, ...]) -> TensorType:
-    """The type of a tensor that lies in memory as `t` says; `layout` lists its dims from minor to major."""
-    shape: list[Any] = [0] * t.rank
-    for position, dim in enumerate(reversed(layout)):
-        shape[dim] = t.shape[position]
-    return t.with_shape(tuple(shape))
-
-
-def _leaves(t: Type) -> list[TensorType | None]:
-    if isinstance(t, TupleType):
-        return [x for part in t.types for x in _leaves(part)]
-    return [t if isinstance(t, TensorType) else None]
-
-
-def aliases(op: Op) -> list[tuple[int, int]]:
-    """(result, operand) pairs that are at one place, by their numbers among the tensors, out of tuples."""
-    operands, results = [o.type for o in op.operands], list(result_types(op.type))
-    pairs = []
-    for a in op.attrs.get("output_operand_aliases") or ():
-        path = tuple(a["output_tuple_indices"])
-        whole = len(results) == 1 and not (path and not isinstance(results[0], TupleType))
-        r = _number(results, (0, *path) if whole else path)
-        o = _number(operands, (a["operand_index"], *a["operand_tuple_indices"]))
-        if r is not None and o is not None:
-            pairs.append((r, o))
-    return pairs
-
-
-def _number(types: Sequence[Type], path: Sequence[int]) -> int | None:
-    """The number, among the tensors of `types`, of the one at `path`; None if there is a token or a tuple."""
-    before = sum(len(tensors(t)) for t in types[: path[0]])
-    t = types[path[0]]
-    for i in path[1:]:
-        assert isinstance(t, TupleType)
-        before += sum(len(tensors(x)) for x in t.types[:i])
-        t = t.types[i]
-    return before if isinstance(t, TensorType) else None
 
 def _computation(name: Any, module: Module | None) -> Callable[..., list[Any]]:
     text = str(name).removeprefix("@")

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from hilo.custom_calls import registry
 from hilo.custom_calls.markers import is_marker
+from hilo.custom_calls.signature import value_type
 from hilo.custom_calls.site import call_site, flat, nested
 from hilo.errors import Error, Unsupported, require
 from hilo.ir.dtypes import f32, i32
@@ -192,7 +193,7 @@ class custom_call:
         if is_marker(call_target_name):
             return _same(arrays, type)
         target = registry.find(call_target_name)
-        site = call_site(call_target_name, type, attrs)
+        site = call_site(call_target_name, attrs, list(map(value_type, arrays)), type)
         return _value(type, registry.call(target, site, flat(arrays)))
 
     sharding = unsharded

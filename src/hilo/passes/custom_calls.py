@@ -6,14 +6,12 @@ from collections.abc import Sequence
 
 from hilo.custom_calls import registry
 from hilo.custom_calls.markers import is_marker
-from hilo.custom_calls.site import IN_MEMORY
+from hilo.custom_calls.signature import IN_MEMORY, Layout, is_row_major
 from hilo.errors import Unsupported
 from hilo.ir.op import Attrs, Op
 from hilo.ir.types import Results, TensorType, TupleType, Type, result_types
 from hilo.rewrite import PACK
 from hilo.rewrite.ops import get_tuple_element, transpose, tuple_
-
-Layout = tuple[int, ...]  # dims from minor to major
 
 
 def simpler_call(op: Op) -> Op | None:
@@ -21,7 +19,7 @@ def simpler_call(op: Op) -> Op | None:
     if is_marker(op.attrs["call_target_name"]):
         return _marked(op)
     layouts = (*(op.attrs.get("operand_layouts") or ()), *(op.attrs.get("result_layouts") or ()))
-    if op.attrs.get(IN_MEMORY) or all(map(_is_row_major, layouts)):
+    if op.attrs.get(IN_MEMORY) or all(map(is_row_major, layouts)):
         return None
     target = registry.find(op.attrs["call_target_name"])
     return None if target.convention == "python" else in_memory(op)  # Python functions see logical arrays
@@ -53,21 +51,17 @@ def in_memory(op: Op) -> Op:
     return PACK.make(tuple(results)) if isinstance(op.type, Results) else results[0]
 
 
-def _is_row_major(layout: Layout) -> bool:
-    return layout == tuple(range(len(layout)))[::-1]
-
-
 def _permuted(t: Type, permutation: Layout) -> Type:
     return t.with_shape(tuple(t.shape[d] for d in permutation)) if isinstance(t, TensorType) else t
 
 
 def _arranged(o: Op, layout: Layout) -> Op:
-    return o if _is_row_major(layout) else transpose(o, permutation=layout[::-1])
+    return o if is_row_major(layout) else transpose(o, permutation=layout[::-1])
 
 
 def _restored(o: Op, layout: Layout) -> Op:
     """The logical value of what lies in memory in the order of `layout`."""
-    if _is_row_major(layout):
+    if is_row_major(layout):
         return o
     order = layout[::-1]
     return transpose(o, permutation=tuple(order.index(d) for d in range(len(order))))

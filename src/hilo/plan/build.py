@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from hilo.custom_calls import registry, site
+from hilo.custom_calls import registry
+from hilo.custom_calls.signature import signature_of
+from hilo.custom_calls.site import call_site
 from hilo.errors import Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Array, Op
@@ -275,11 +277,15 @@ def _custom_call(scope: Scope, op: Op) -> Slot:
     operands = list(_leaves([scope.slots[o] for o in op.operands]))
     slots = tuple(_places(scope, op, i, t) for i, t in enumerate(result_types(op.type)))
     results = list(_leaves(slots))
-    for result, operand in site.aliases(op):
+    for result, operand in signature_of(op).aliases:
         if results[result] is not operands[operand]:
             scope.steps.append(Copy(results[result], operands[operand]))
             operands[operand] = results[result]
-    call = HostCall(op, target, tuple(operands), tuple(results), len(scope.plan.hosts))
+    config = None
+    if target.convention in ("c", "llvm"):
+        site = call_site(target.name, op.attrs, [o.type for o in op.operands], op.type)
+        config = scope.plan.constant(Array(np.frombuffer(site.config_text() + b"\0", np.uint8)))
+    call = HostCall(op, target, tuple(operands), tuple(results), len(scope.plan.hosts), config)
     scope.plan.hosts.append(call)
     scope.steps.append(call)
     return slots if isinstance(op.type, Results) else slots[0]

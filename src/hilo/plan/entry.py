@@ -8,6 +8,7 @@ Imports custom_calls, loop, kernels, plan.program.
 
 from __future__ import annotations
 
+from hilo.custom_calls.element_types import NUMBERS
 from hilo.custom_calls.signature import signature_of
 from hilo.ir.dims import Atom, Number, Size, larger, smaller
 from hilo.kernels.lowered import Phase
@@ -24,6 +25,8 @@ INLINE_NODES = 128  # of a kernel that becomes part of a loop's code
 INLINE_NS = 200.0  # of work that such a kernel does: beyond, the call does not matter
 INLINE_TOTAL = 2048  # nodes taken in by one function: code generation is not linear
 _CTX_PARALLEL_FOR, _CTX_CONSTANTS, _CTX_HOST_CALL = 0, 8, 16  # byte offsets in struct hilo_ctx
+_CTX_MESSAGE, _CTX_MESSAGE_SIZE, _CTX_FAILED = 32, 40, 48
+_CALL_BYTES, _BUFFER_BYTES = 72, 24  # of struct hilo_call and struct hilo_buffer (runtime/native/hilo_custom_call.h)
 
 
 def chunk_units(phase: Phase) -> Number:
@@ -34,9 +37,10 @@ def chunk_units(phase: Phase) -> Number:
     return max(1, min(phase.units, max(by_cost, -(-phase.units // MAX_CHUNKS))))
 
 
-def emit_entry(program: Program, name: str = "entry") -> list[Func]:
-    """The entry function of `program` and the functions it is cut into, callees first."""
-    frame = _Frame(program)
+def emit_entry(program: Program, name: str = "entry", *, portable: bool = False) -> list[Func]:
+    """The entry function of `program` and the functions it is cut into, callees first. `portable`: custom calls in C
+    are external symbols, not addresses of this process."""
+    frame = _Frame(program, portable)
     steps = program.steps
     if len(steps) <= 2 * CHUNK_STEPS:
         return [_emit(frame, name, steps)]
@@ -62,6 +66,13 @@ def open_dims(s: HostCall) -> list[Size]:
     return [d for d in dims if isinstance(d, Size)]
 
 
+def _call_size(s: HostCall) -> int:
+    """Bytes of the structs of a call by hilo's own convention."""
+    g = signature_of(s.op)
+    types = (*g.operand_tensors(), *g.result_tensors())
+    return _CALL_BYTES + sum(_BUFFER_BYTES + 8 * t.rank for t in types)
+
+
 def has_host_call(steps: list[Step]) -> bool:
     """Whether a call into the host may end the program within `steps`."""
     stack = list(steps)
@@ -79,7 +90,7 @@ def has_host_call(steps: list[Step]) -> bool:
 class _Frame:
     """The layout of the stack array: pointers for the current kernel, then pointers that outlive an outlined part."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, portable: bool) -> None:
         widest = max((len(c.operands) + len(c.results) + 1 for c in (*program.calls(), *program.hosts)), default=1)
         self.size = 8 * widest
         open_sizes = max((len(open_dims(h)) for h in program.hosts), default=0)
@@ -88,6 +99,11 @@ class _Frame:
         self.symbols = {s: i for i, s in enumerate(program.symbols or ())}
         self.table = 8 * len(program.arguments)  # where in `args` the pointer to the symbols is
         self.slots: dict[Buffer, int] = {}
+        self.portable = portable
+        direct = [h for h in program.hosts if h.is_direct]
+        self.call_size = max(map(_call_size, direct), default=0)
+        addresses = [h.index for h in direct if h.target.convention == "c"]
+        self.address_slots = {index: len(program.constants) + k for k, index in enumerate(addresses)}
 
     def allocate(self, b: Builder) -> Node:
         return b.gep(b.alloca(self.before + self.size), self.before)
@@ -124,6 +140,7 @@ class _Writer:
         self.loops = 0  # around the place
         self.room = INLINE_TOTAL
         self.pointers: dict[Buffer, Node] = {}
+        self.call_block: Node | None = None  # memory for a call by hilo's own convention
 
     def symbol(self, a: Atom) -> Node:
         """The value of a symbol, from the table behind the arguments."""
@@ -186,12 +203,54 @@ class _Writer:
     def host_call(self, s: HostCall) -> None:
         """Call into the host; a code that is not 0 ends the program."""
         b = self.b
+        if s.is_direct:
+            self.direct_call(s)
+            return
         for i, x in enumerate((*s.operands, *s.results)):
             b.store(b.gep(self.frame, 8 * i), self.address(x))
         for k, n in enumerate(open_dims(s)):
             b.store(b.gep(self.frame, -8 * (k + 1)), sizes.node(b, n))
         fn = b.load(b.gep(self.ctx, _CTX_HOST_CALL), PTR, invariant=True)
         self.leave_on_error(b.callptr(fn, (self.ctx, b.i64(s.index), self.frame), I32))
+
+    def direct_call(self, s: HostCall) -> None:
+        """Call native code by hilo's own convention: fills its structs, which lie on the stack."""
+        b, g = self.b, signature_of(s.op)
+        types = (*g.operand_tensors(), *g.result_tensors())
+        if self.call_block is None:
+            self.call_block = b.alloca(self.layout.call_size)
+        block, buffers = self.call_block, b.gep(self.call_block, _CALL_BYTES)
+        dims = _CALL_BYTES + _BUFFER_BYTES * len(types)
+        for i, (x, t) in enumerate(zip((*s.operands, *s.results), types, strict=True)):
+            at = _CALL_BYTES + _BUFFER_BYTES * i
+            fields = (self.address(x), b.gep(block, dims), b.const(t.rank, I32), b.const(NUMBERS[t.dtype.name], I32))
+            for offset, value in zip((0, 8, 16, 20), fields, strict=True):
+                b.store(b.gep(block, at + offset), value)
+            for d in t.shape:
+                b.store(b.gep(block, dims), sizes.node(b, d))
+                dims += 8
+        assert s.config is not None
+        count = len(s.operands)
+        head = (
+            b.i64(_CALL_BYTES), b.i64(count), b.i64(len(s.results)), buffers, b.gep(buffers, _BUFFER_BYTES * count),
+            self.address(s.config), b.i64(s.config.nbytes - 1),
+            b.load(b.gep(self.ctx, _CTX_MESSAGE), PTR, invariant=True),
+            b.load(b.gep(self.ctx, _CTX_MESSAGE_SIZE), I64, invariant=True),
+        )  # fmt: skip
+        for i, value in enumerate(head):
+            b.store(b.gep(block, 8 * i), value)
+        if s.target.convention == "llvm" or self.layout.portable:
+            code = b.call(s.target.symbol, (block,), I32)
+        else:
+            table = b.load(b.gep(self.ctx, _CTX_CONSTANTS), PTR, invariant=True)
+            fn = b.load(b.gep(table, 8 * self.layout.address_slots[s.index]), PTR, invariant=True)
+            code = b.callptr(fn, (block,), I32)
+
+        def leave() -> None:
+            b.store(b.gep(self.ctx, _CTX_FAILED), b.i64(s.index))
+            b.ret(code)
+
+        b.if_(b.cmp("ne", code, 0), leave)
 
     def leave_on_error(self, code: Node) -> None:
         b = self.b

@@ -74,6 +74,12 @@ class HostCall:
     operands: tuple[Buffer, ...]
     results: tuple[Buffer, ...]
     index: int
+    config: Buffer | None = None  # the constant with the configuration of native code that the entry calls itself
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether the entry calls the code itself, by hilo's own convention."""
+        return self.config is not None
 
 
 @dataclass(slots=True)
@@ -141,7 +147,7 @@ class Program:
             if isinstance(s, Call):
                 yield from (*s.operands, *s.results, *((s.scratch,) if s.scratch is not None else ()))
             elif isinstance(s, HostCall):
-                yield from (*s.operands, *s.results)
+                yield from (*s.operands, *s.results, *((s.config,) if s.config is not None else ()))
             elif isinstance(s, Copy):
                 yield from (s.source, s.target)
             elif isinstance(s, Switch):

@@ -15,9 +15,12 @@ class Program:
     name                used in messages
     arena_size          bytes of temporaries that each call gets
     constants           dense arrays behind `ctx.constants`, kept alive
+    addresses           of code that somebody else keeps: they stand behind the constants
     threads             threads that a call may use (at least 1)
-    host_calls          (function, operand specs, result specs) of what `ctx.host_call` can call, by index: the
-                        function gets new arrays and returns an array or a sequence of arrays
+    host_calls          (function, operand specs, result specs[, fills]) or `Foreign`s: what `ctx.host_call` can call,
+                        by index. The function gets read-only arrays, with `fills` then arrays over the results' places,
+                        and returns an array or a sequence of arrays. A size of -1 is a run-time size
+    failure             (index, status, message) -> the exception for a call of native code that failed
     aliases             (result, argument) pairs of equal size: the result may be written over the argument, which is
                         done in `consume` only
     release_gil         whether other Python threads may run during a call (worth it from some microseconds on)
@@ -43,16 +46,56 @@ class Program:
         arena_size: int = ...,
         constants: Sequence[np.ndarray] = ...,
         threads: int = ...,
-        host_calls: Sequence[tuple[Callable[..., Any], Sequence[Spec], Sequence[Spec]]] = ...,
+        host_calls: Sequence[Any] = ...,
         aliases: Sequence[tuple[int, int]] = ...,
         release_gil: bool = ...,
         errors: Mapping[int, str] | None = ...,
         keep: Any = ...,
+        shapes: int = ...,
+        symbols: Sequence[tuple[bool, int, int]] = ...,
+        explain: Callable[[int, list[int]], str] | None = ...,
+        failure: Callable[[int, int, str], Exception] | None = ...,
+        addresses: Sequence[int] = ...,
     ) -> Program: ...
     def __call__(self, *arrays: Any) -> list[np.ndarray]: ...
     def consume(self, arrays: list[Any]) -> list[np.ndarray]:
         """Call with a list of arrays that are given up: the list is emptied (also by a call that fails), and results
         may take the memory of those arguments of which there is neither another reference nor a view."""
+
+@final
+class Foreign:
+    """One call of native code, callable with arrays of exactly the operands' dtypes and shapes.
+
+    convention                     0 hilo's own, 1 to 3 XLA's older ones by `api_version`, 4 XLA's FFI
+    code                           four addresses, by XLA's stages of execution; 0: none
+    operands, results              (numpy dtype, shape) of each
+    types                          numbers of the element types of operands, then results
+    operand_values, result_values  for each value that the code sees, the number of the operand or result; -1: a token
+    config                         text of the configuration
+    aliases                        result, operand, result, operand ...: pairs at one place
+    is_tuple                       whether `out` of the older conventions is an array of pointers
+    attributes                     address of the attributes' struct, or 0
+    keep                           what must live as long
+
+    Raises `hilo.errors.Error` with what the code says when it fails.
+    """
+
+    def __new__(
+        cls,
+        convention: int,
+        code: tuple[int, int, int, int],
+        operands: Sequence[Spec],
+        results: Sequence[Spec],
+        types: Sequence[int],
+        operand_values: Sequence[int],
+        result_values: Sequence[int],
+        config: bytes,
+        aliases: Sequence[int],
+        is_tuple: bool,
+        attributes: int,
+        keep: Any,
+    ) -> Foreign: ...
+    def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]: ...
 
 def empty(dtype: Any, shape: Sequence[int]) -> np.ndarray:
     """An array over pooled memory: 64-byte aligned, contents arbitrary."""
