@@ -40,6 +40,7 @@ from hilo.ops import (  # noqa: F401
     scan,
     scatter,
     shape,
+    shardy,
     slicing,
     sort,
     tuples,

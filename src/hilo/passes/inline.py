@@ -10,6 +10,7 @@ from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function, Module
 from hilo.ir.op import Op
 from hilo.ir.types import Results
+from hilo.ops.shardy import check_whole, manual_computation, named_computation
 from hilo.passes.futures import lower_futures
 from hilo.rewrite.bodies import instantiate
 from hilo.rewrite.regions import Effects, Regions, regions
@@ -99,18 +100,32 @@ class _Inliner:
                     op = op.with_operands([new.get(x, x) for x in op.operands])
                     break
             callee = callee_of(op)
-            if callee is None:
+            if op.kind in (manual_computation, named_computation):
+                results = self.in_place(op, kept)
+            elif callee is not None:
+                results = self.call(op, callee, known, kept)
+            else:
                 op = inner.apply(op)
                 kept.append(op)
                 if op is not old:
                     new[old] = op
                 continue
-            results = self.call(op, callee, known, kept)
             if isinstance(op.type, Results):
                 several[old] = results
             else:
                 new[old] = results[0]
         return f.replace(ops=kept, results=[new.get(r, r) for r in f.results]) if new or several else f
+
+    def in_place(self, op: Op, out: list[Op]) -> tuple[Op, ...]:
+        """The results of the region of a computation, its ops copied to `out`."""
+        body: Function = op.attrs["body"]
+        try:
+            check_whole([o.type for o in op.operands], op.type, body)
+        except Error as e:
+            raise e.at(op.loc, op.kind.full_name) from None
+        copies, results = instantiate(self.flatten(body), op.operands, op.loc)
+        out += copies
+        return results
 
     def call(self, op: Op, callee: str, known: dict[Any, tuple[Op, ...]], out: list[Op]) -> tuple[Op, ...]:
         """The results of `callee` on `op`'s operands, its body copied to `out`."""

@@ -15,6 +15,8 @@ OTHERWISE: Final[dict[str, str]] = {
     "func.call": "inlined (passes/inline.py)",
     "stablehlo.async_done": "the value that its future holds (passes/futures.py)",
     "stablehlo.async_start": "inlined as the operation in its body (passes/futures.py)",
+    "sdy.manual_computation": "inlined (passes/inline.py)",
+    "sdy.named_computation": "inlined (passes/inline.py)",
     "stablehlo.composite": "inlined as its decomposition (passes/inline.py)",
     "stablehlo.uniform_dequantize": "plain ops on integers and floats (passes/quantized.py)",
     "stablehlo.uniform_quantize": "plain ops on integers and floats (passes/quantized.py)",

@@ -249,6 +249,15 @@ class Tables:
         """A type in VHLO's encoding."""
         return self._enter(self.types, t, lambda s: self._encode_type(s, t))
 
+    def builtin_type(self, text: str) -> int:
+        """A type in the builtin dialect, as MLIR text."""
+
+        def encode(s: Sink) -> tuple[str, bool]:
+            s.extend(text.encode() + b"\0")
+            return "builtin", False
+
+        return self._enter(self.types, ("text", text), encode)
+
     def _encode_type(self, s: Sink, t: Any) -> tuple[str, bool]:
         match t:
             case TensorType():

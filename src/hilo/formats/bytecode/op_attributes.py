@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from hilo.errors import Error
-from hilo.formats.bytecode.attributes import discardable, inherent
+from hilo.formats.bytecode.attributes import discardable, inherent, text
 from hilo.formats.bytecode.build import definition
 from hilo.formats.bytecode.entries import EntryReader, Table
 from hilo.formats.bytecode.tables import PROPERTIES, Properties
@@ -17,10 +17,19 @@ from hilo.formats.bytecode.values import Symbol, Value
 from hilo.formats.bytecode.wire import Reader
 from hilo.formats.mlir_text.attr_kinds import Spread
 from hilo.formats.mlir_text.schema import INHERENT
-from hilo.ir.op import Attrs, OpDef
+from hilo.ir.op import Attrs, Opaque, OpDef
 
 Key: TypeAlias = tuple[int, int, int]  # numbers of the op's name, its dictionary, its properties; -1 for none
 _SEGMENTS = ("operandSegmentSizes", "resultSegmentSizes", "operand_segment_sizes", "result_segment_sizes")
+
+
+def _kept(name: str, value: Value) -> Any:
+    """An attribute of an op of Shardy: its text, but for names and numbers."""
+    if isinstance(value, str):
+        return value
+    written = text(value)
+    number = written.partition(" ")[0]
+    return int(number) if name == "group_id" and number.isdigit() else Opaque(written)
 
 
 class OpAttributes:
@@ -62,10 +71,12 @@ class OpAttributes:
         else:
             kind, attrs = definition(name), {}
             others, extra = self.raw(key, r)
+            if kind.dialect == "sdy":
+                attrs, others = {k: _kept(k, v) for k, v in others.items()}, {}
         for k, v in {**others, **extra}.items():
             if k not in INHERENT:
-                name, text = discardable(k, v)
-                attrs[name] = text
+                name, value = discardable(k, v)
+                attrs[name] = value
             elif isinstance(value := inherent(k, v), Spread):
                 attrs.update(value)
             elif k not in _SEGMENTS:

@@ -34,6 +34,7 @@ _ATTRS, _RESULTS, _OPERANDS, _SUCCESSORS, _REGIONS, _USES, _PROPERTIES = 1, 2, 4
 
 
 _NAMES = ("sym_name", "sym_visibility")
+_CAST = "builtin.unrealized_conversion_cast"  # between the types of dialects, which are the same here
 
 
 class Head:
@@ -104,10 +105,11 @@ class Program:
                     raise r.error(f"function @{f.name} is defined twice")
                 functions[f.name] = f
             elif head.name == "sdy.mesh" and not head.regions:
-                mesh, _ = self.attributes.raw(head.key, r)
+                mesh, extra = self.attributes.raw(head.key, r)
                 if not isinstance(mesh.get("sym_name"), str) or "mesh" not in mesh:
                     raise r.error("a mesh needs sym_name and mesh")
-                attrs[f"sdy.mesh @{mesh['sym_name']}"] = Opaque(text(mesh["mesh"]).removeprefix("#sdy.mesh"))
+                more = f" {{{', '.join(f'{k} = {text(v)}' for k, v in extra.items())}}}" if extra else ""
+                attrs[f"sdy.mesh @{mesh['sym_name']}"] = Opaque(text(mesh["mesh"]).removeprefix("#sdy.mesh") + more)
             else:
                 raise r.error(f"{head.name} at module level is not supported", Unsupported)
 
@@ -275,6 +277,9 @@ class Program:
         first = self.next
         self.next += len(head.results)
         captures = Captures() if head.regions else None
+        if head.name == _CAST and len(head.operands) == len(head.results) and not head.regions:
+            self.scope.names.update((f"%{first + i}", x) for i, x in enumerate(head.operands))
+            return None
         try:
             if head.name in TERMINATORS or head.name == "vhlo.return_v1":
                 if head.results or head.regions:

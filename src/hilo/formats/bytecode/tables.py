@@ -190,6 +190,13 @@ PROPERTIES: Final[dict[str, tuple[Properties, ...]]] = {
     "func.func": _versions(_FUNC),
     "func.call": (*_versions("arg_attrs? callee no_inline?? res_attrs?"), *_versions("callee no_inline??")),
     "sdy.mesh": _versions("mesh sym_name"),
+    "sdy.sharding_constraint": _versions("sharding"),
+    "sdy.reshard": _versions("sharding"),
+    "sdy.propagation_barrier": _versions("allowed_direction"),
+    "sdy.data_flow_edge": _versions("sharding?"),
+    "sdy.sharding_group": _versions("group_id"),
+    "sdy.manual_computation": _versions("in_shardings manual_axes out_shardings"),
+    "sdy.named_computation": _versions("in_shardings? name out_shardings?"),
 }  # fmt: skip
 
 # -- what is younger than 0.9 -------------------------------------------------------------------

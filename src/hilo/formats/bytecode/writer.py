@@ -19,8 +19,12 @@ from hilo.formats.bytecode.tables import OTHER_DIALECTS_SINCE
 from hilo.formats.bytecode.values import FunctionType
 from hilo.formats.bytecode.wire import Sink
 from hilo.formats.mlir_text import schema
-from hilo.formats.mlir_text.functions import DECLARATION
+from hilo.formats.mlir_text.cursor import Cursor
+from hilo.formats.mlir_text.functions import DECLARATION, texts
+from hilo.formats.mlir_text.lexer import Source
 from hilo.formats.mlir_text.printer import own_parameters
+from hilo.formats.mlir_text.shardy import MARKS
+from hilo.formats.mlir_text.types import print_type
 from hilo.ir import quantized
 from hilo.ir.module import Function, Module
 from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
@@ -78,8 +82,9 @@ class Writer:
         return self.tables.loc(loc if self.locations else None)
 
     def _attributes(self, s: Sink, at: int, own: Sequence[tuple[str, int]], extra: Iterable[tuple[str, int]],
-                    optional: bool = False) -> None:  # fmt: skip
-        """An op's own attributes, as properties where the bytecode has them, and discardable ones."""
+                    optional: Sequence[str] = ()) -> None:  # fmt: skip
+        """An op's own attributes, as properties where the bytecode has them (`optional`: all that there could be, if
+        they may be absent), and discardable ones."""
         extra = list(extra)
         dictionary = extra if self.version >= 5 else [*own, *extra]
         if dictionary:
@@ -88,7 +93,7 @@ class Writer:
         if self.version >= 5 and (own or optional):
             blob = Sink()
             present = dict(own)
-            for name in ("sym_name", "sym_visibility") if optional else sorted(present):
+            for name in optional or sorted(present):
                 if optional:
                     blob.flagged(present.get(name, 0), name in present)
                 else:
@@ -116,7 +121,7 @@ class Writer:
         at = self._begin(s, "builtin.module", module.loc)
         own = [("sym_name", t.builtin_string(module.name))] if module.name else []
         extra = [(k, t.text(str(v))) for k, v in module.attrs.items() if not k.startswith(_MESH)]
-        self._attributes(s, at, own, extra, optional=True)
+        self._attributes(s, at, own, extra, ("sym_name", "sym_visibility"))
         s[at] |= 16
         s.flagged(1, True)
         body = Sink()
@@ -138,7 +143,10 @@ class Writer:
         t = self.tables
         t.require(OTHER_DIALECTS_SINCE, "a mesh")
         at = self._begin(s, "sdy.mesh", None)
-        self._attributes(s, at, [("mesh", t.text(f"#sdy.mesh{text}")), ("sym_name", t.builtin_string(name))], ())
+        mesh, _, more = text.partition(" {")
+        extra = texts(Cursor(Source(f"{{{more}", ""))) if more else {}
+        own = [("mesh", t.text(f"#sdy.mesh{mesh}")), ("sym_name", t.builtin_string(name))]
+        self._attributes(s, at, own, [(k, t.text(str(v))) for k, v in extra.items()])
         self._note("sdy.mesh", None)
 
     def function(self, s: Sink, f: Function) -> None:
@@ -184,12 +192,12 @@ class Writer:
         params = f.params[:own]
         folded = _quantized_constants(f)
         ops = [o for o in f.ops if o.kind is not PARAMETER and o.kind is not GET and o not in folded]
-        values = own + sum(len(result_types(o.type)) for o in ops)
+        values = own + sum(len(result_types(o.type)) + _casts(o) for o in ops)
         self.next = self.top
         self.top += values
         s.varint(1)
         s.varint(values)
-        s.flagged(len(ops) + 1, bool(params))
+        s.flagged(sum(1 + _casts(o) for o in ops) + 1, bool(params))
         if params:
             s.varint(own)
             for p in params:
@@ -223,6 +231,9 @@ class Writer:
     def op(self, s: Sink, op: Op, value: Op) -> None:
         """One op with its regions; `value` is what its results are known by."""
         t = self.tables
+        if op.kind.dialect == "sdy" and op.name in MARKS:
+            self._mark(s, op)
+            return
         regions = _regions(op)
         captured = len(regions[0].params) - own_parameters(op) if regions else 0
         operands = op.operands[: len(op.operands) - captured]
@@ -253,6 +264,47 @@ class Writer:
                 own_count = len(r.params) - captured
                 self.numbers.update((p, self.numbers[o]) for p, o in zip(r.params[own_count:], outside, strict=True))
                 self.region(s, r, own_count)
+
+
+    def _mark(self, s: Sink, op: Op) -> None:
+        """An op of Shardy, whose operand and result are cast to and from the builtin dialect's types."""
+        t = self.tables
+        t.require(OTHER_DIALECTS_SINCE, "an op of Shardy")
+        (x,) = op.operands
+        plain = t.builtin_type(print_type(x.type))
+        self._cast(s, self.numbers[x], plain, op.loc)
+        at = self._begin(s, op.kind.full_name, op.loc)
+        key, _, is_optional = MARKS[op.name]
+        value = op.attrs.get(key)
+        own = [] if value is None else [(key, t.text(f"{value} : i64" if isinstance(value, int) else str(value)))]
+        extra = self._discardable(Attrs({k: v for k, v in op.attrs.items() if "." in k}))
+        self._attributes(s, at, own, extra, (key,) if is_optional else ())
+        has_result = bool(result_types(op.type))
+        if has_result:
+            s[at] |= 2
+            s.varint(1)
+            s.varint(plain)
+        s[at] |= 4
+        s.varint(1)
+        s.varint(self.next)
+        self.next += 1 + has_result
+        if has_result:
+            self._cast(s, self.next - 1, t.type(x.type), op.loc)
+            self.numbers[op] = self.next
+            self.next += 1
+        self._note(op.kind.full_name, op.loc)
+
+    def _cast(self, s: Sink, value: int, index: int, loc: Any) -> None:
+        """Value number `value` as one of type `index`; its number is the next."""
+        at = self._begin(s, "builtin.unrealized_conversion_cast", loc)
+        s[at] |= 2 | 4
+        for n in (1, index, 1, value):
+            s.varint(n)
+
+
+def _casts(op: Op) -> int:
+    """How many casts are around an op: of its operand, and of its result."""
+    return 1 + len(result_types(op.type)) if op.kind.dialect == "sdy" and op.name in MARKS else 0
 
 
 def _quantized_constants(f: Function) -> set[Op]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from hilo.errors import Unsupported
 from hilo.formats.mlir_text.attributes import raw_attribute
+from hilo.formats.mlir_text.cursor import Cursor
 from hilo.formats.mlir_text.locations import parse_trailing_loc
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.formats.mlir_text.scope import Scope
@@ -52,7 +53,7 @@ def parse_function(p: Parser) -> Function:
     raise p.expected("a function (func.func)" if token else "the '}' that closes the module")
 
 
-def texts(p: Parser) -> dict[str, Any]:
+def texts(p: Cursor) -> dict[str, Any]:
     """An attribute dictionary of a module, function, argument or result: every value as its text."""
     attrs: dict[str, Any] = {}
     p.expect("{")

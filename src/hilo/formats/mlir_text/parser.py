@@ -21,7 +21,7 @@ from hilo.ir.types import OpaqueType, Results, Type
 from hilo.ops.result_rules import check_result
 from hilo.ops.value_rules import check_values
 
-TERMINATORS = frozenset(("return", "func.return", "stablehlo.return", "mhlo.return", "chlo.return"))
+TERMINATORS = frozenset(("return", "func.return", "stablehlo.return", "mhlo.return", "chlo.return", "sdy.return"))
 
 
 class Region:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from hilo.formats.mlir_text import checks, convolution, forms, special, structured
+from hilo.formats.mlir_text import checks, convolution, forms, shardy, special, structured
 from hilo.formats.mlir_text.generic import parse_generic
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.ir.op import Op
@@ -35,6 +35,8 @@ PRETTY: Final[dict[str, Parse]] = {
     **{f"{d}.{name}": parse for d in ("stablehlo", "mhlo") for name, (parse, _) in _SPECIAL.items()},
     **{f"chlo.{name}": f.parse for name, f in forms.CHLO_FORMS.items()},
     **{f"interpreter.{name}": f.parse for name, f in forms.INTERPRETER_FORMS.items()},
+    **{f"sdy.{name}": shardy.parse_mark for name in shardy.MARKS},
+    **{f"sdy.{name}": shardy.parse_computation for name in shardy.COMPUTATIONS},
     "arith.constant": special.parse_arith_constant,
     "chlo.constant": special.parse_constant,
     "chlo.scan": structured.parse_scan,
@@ -48,6 +50,8 @@ PRINT: Final[dict[str, Print]] = {
     **{f"stablehlo.{name}": write for name, (_, write) in _SPECIAL.items()},
     **{f"chlo.{name}": f.print for name, f in forms.CHLO_FORMS.items()},
     **{f"interpreter.{name}": f.print for name, f in forms.INTERPRETER_FORMS.items()},
+    **{f"sdy.{name}": shardy.print_mark for name in shardy.MARKS},
+    **{f"sdy.{name}": shardy.print_computation for name in shardy.COMPUTATIONS},
     "chlo.constant": special.print_constant,
     "chlo.scan": structured.print_scan,
     "chlo.top_k": special.print_top_k,

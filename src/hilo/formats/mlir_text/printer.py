@@ -102,9 +102,9 @@ class Printer:
     def leave(self) -> None:
         self.depth -= 1
 
-    def block(self, region: Function) -> str:
+    def block(self, region: Function, terminator: str = "stablehlo.return") -> str:
         """`{ ops return }` of the region that was entered."""
-        lines = [*self._ops(region), self._return("stablehlo.return", region)]
+        lines = [*self._ops(region), self._return(terminator, region)]
         inside = self.indent()
         body = "".join(f"{inside}{line}\n" for line in lines)
         return f"{{\n{body}{self.indent(-1)}}}"
@@ -215,7 +215,8 @@ class Printer:
         return f"{head} {{\n{body}{self.indent()}}}{self.loc(f.loc)}"
 
 
-_CALL_LIKE: Final = ("convolution", "reduce", "scan", "top_k", "while")  # no space before the operands
+# Written like calls: no space before the operands.
+_CALL_LIKE: Final = ("convolution", "manual_computation", "reduce", "scan", "top_k", "while")
 
 
 def own_parameters(op: Op) -> int:

@@ -73,7 +73,8 @@ def _names(how: str, names: str) -> dict[str, str]:
 HOW: Final[dict[str, str]] = {
     **_names("i32", "index exponent_bits mantissa_bits version"),
     **_names("i64", "all_gather_dim batch_dims batch_group_count concat_dimension dim dimension feature_group_count "
-                    "feature_index iota_dimension k scan_dim_size scatter_dimension split_count split_dimension"),
+                    "feature_index group_id iota_dimension k scan_dim_size scatter_dimension split_count "
+                    "split_dimension"),
     **_names("f32", "epsilon"),
     **_names("bool", "has_side_effect indices_are_sorted is_associative is_host_transfer is_reverse is_stable "
                      "left_side lower unique_indices unit_diagonal"),
@@ -92,6 +93,7 @@ HOW: Final[dict[str, str]] = {
     **_names("symbol_rows", "programs"),
     **_names("layouts", "operand_layouts result_layouts"),
     **_names("tilings", "result_tilings"),
+    **_names("text", "allowed_direction in_shardings manual_axes out_shardings sharding"),
     **_names("list", "composite_attributes layout output_operand_aliases"),
     **_names("dense_array", "operandSegmentSizes resultSegmentSizes"),
     "algorithm": "dot_algorithm",
@@ -127,7 +129,8 @@ OPTIONAL: Final = frozenset(_names(
 REGIONS: Final[dict[str, tuple[str, ...]]] = {
     "all_reduce": ("computation",), "async_start": ("body",), "case": ("branches*",),
     "collective_reduce": ("computation",), "composite": ("composite_regions?",), "if": ("true_branch", "false_branch"),
-    "map": ("body",), "reduce": ("body",), "reduce_scatter": ("computation",), "reduce_window": ("body",),
+    "manual_computation": ("body",), "map": ("body",), "named_computation": ("body",), "reduce": ("body",),
+    "reduce_scatter": ("computation",), "reduce_window": ("body",),
     "scan": ("body",), "scatter": ("update_computation",), "select_and_scatter": ("select", "scatter"),
     "sort": ("comparator",), "while": ("cond", "body"),
 }  # fmt: skip
