@@ -248,6 +248,16 @@ def test_captured_tensors() -> None:
         weight(t, B.convert(a, type=B.i32())), b)), table, np.float32(0), table)  # fmt: skip
 
 
+def test_captures_that_are_reductions() -> None:
+    """The one is no part of the other's kernel."""
+
+    def both(x: Op, i: Op) -> Any:
+        most = B.reduce(x, i, dimensions=(0, 1), body=B.maximum)
+        return B.reduce(x, i, dimensions=(0, 1), body=lambda a, b: B.minimum(B.maximum(a, b), B.negate(most)))
+
+    check(both, X, ZERO)
+
+
 def test_constant_tables_of_any_size() -> None:
     for n in (1, 7, 500):
         table = R.permutation(n).astype(np.int32)

@@ -88,6 +88,8 @@ def analyse(body: Function) -> Rows:
     for o in body.ops:
         if is_reduce(o):
             level[o] = 1 + max((level[x] for x in o.operands), default=0)
+            if any(level[x] for x in captures(o)):  # what a body captures is known before the rows are
+                raise NotRows
             if o.kind is not GET and len(inputs(o)) == 1:
                 outputs[o] = (o, 0)
         else:

@@ -110,7 +110,7 @@ def _bits(scope: Scope, d: DType, f: Combine) -> Combine:
     def turned(x: Op, to: DType) -> Op:
         return stablehlo("bitcast_convert", stablehlo("not", x), type=TensorType(to))
 
-    return lambda a, b: stablehlo("not", turned(turned(f(a, b), other), d))
+    return lambda a, b: turned(turned(f(a, b), other), d)
 
 
 def _called(scope: Scope, d: DType, f: Combine) -> Combine:
