@@ -81,6 +81,8 @@ SCAN = """func.func @f(%x: tensor<2x3xf32>, %y: tensor<{1}>) {{
         ("func.func private @f(tensor<4xf32, #stablehlo.bounds<4>>)", "only a ? can have a bound"),
         ('func.func @f() { stablehlo.custom_call @g() {backend_config = "a" : tensor<3xf32>} : () -> () return }',
          "a string with a type"),
+        ("func.func private @f(tensor<4x!quant.uniform<si8:f32, 1.0>>)", "is no quantized type"),
+        ("func.func private @f(tensor<4x!quant.any<i8:f32>>)", "is not supported"),
         (SCAN.format("inits (%y)", "3xf32"), ""),
         (SCAN.format("inits (%y)", "2x3xf32"), "for the init 1 of type tensor<2x3xf32>"),
         (SCAN.format("inits (%y)", "3xf32").replace("(%x)", "(%y)"), "for the input 0 of type tensor<3xf32>"),

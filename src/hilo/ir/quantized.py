@@ -129,6 +129,8 @@ def parse(text: str) -> QuantizedType:
     """The type spelled `text` in MLIR. Raises `Error` if it is not spelled well, or breaks a constraint."""
     m = _HEAD.match(text)
     if m is None or not text.rstrip().endswith(">"):
+        if text.startswith("!quant.uniform"):
+            raise Error(f"{text[:80]} is no quantized type, which begins like !quant.uniform<i8:f32 or <u8<0:9>:f32")
         raise Unsupported(f"the quantized element type {text[:80]} is not supported")
     storage = from_mlir(("ui" if m[1][0] == "u" else "i") + m[2])
     expressed = from_mlir(m[5])
