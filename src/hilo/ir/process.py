@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
-from threading import Condition, Thread
+from threading import Condition, RLock, Thread
 from typing import Any, Final
 
 from hilo.errors import Error
@@ -47,6 +47,7 @@ class Process:
         self.grid = grid
         self.replica = replica
         self.partition = partition
+        self.has_turn = Condition(grid.lock)
         self.waits: _Wait | None = None
         self.has_ended = False
         self.error: BaseException | None = None
@@ -106,11 +107,11 @@ class Grid:
             raise Error(f"a grid of {replicas} by {partitions} processes is too large: at most {LIMIT} are simulated")
         self.replicas = replicas
         self.partitions = partitions
+        self.lock = RLock()
         self.processes = [Process(self, r, p) for r in range(replicas) for p in range(partitions)]
         self.meetings: dict[Hashable, _Meeting] = {}
         self.mail: dict[Hashable, list[Any]] = {}  # what was sent from process to process and not yet received
         self._turn: Process | None = self.processes[0]
-        self._changed = Condition()
         self._failed = False
         self._stuck = False
 
@@ -142,9 +143,11 @@ class Grid:
             raise
 
     def _fail(self) -> None:
-        with self._changed:
+        """End all processes, each when it comes to wait."""
+        with self.lock:
             self._failed = True
-            self._changed.notify_all()
+            for p in self.processes:
+                p.has_turn.notify()
 
     def _run(self, p: Process, main: Callable[[Process], Any]) -> None:
         """One process, in its thread, from its first turn to its end."""
@@ -157,24 +160,28 @@ class Grid:
         except BaseException as e:  # handed to the caller's thread
             p.error = e
         p.has_ended, p.waits = True, None
-        with self._changed:
-            self._failed |= p.error is not None and not self._stuck
-            if not self._failed:
-                self._turn = self._next(p)
-            self._changed.notify_all()
+        if p.error is not None and not self._stuck:
+            self._fail()
+        elif not self._failed:
+            self._give_turn(p)
 
     def pass_on(self, p: Process) -> None:
         """Give up the turn of `p`; return when it has it again. Raises as `Process.wait` does."""
-        with self._changed:
-            self._turn = self._next(p)
-            self._changed.notify_all()
+        self._give_turn(p)
         self._await_turn(p)
         if self._stuck and p.waits is not None and not p.waits.ready():
             raise Error(f"process {p.id} would wait for ever {p.waits.what()}")
 
+    def _give_turn(self, p: Process) -> None:
+        """To the next after `p`."""
+        with self.lock:
+            self._turn = self._next(p)
+            if self._turn is not None:
+                self._turn.has_turn.notify()
+
     def _await_turn(self, p: Process) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._turn is p or self._failed)
+        with self.lock:
+            p.has_turn.wait_for(lambda: self._turn is p or self._failed)
             if self._failed:
                 raise _Ended
 
