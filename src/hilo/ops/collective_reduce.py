@@ -12,7 +12,7 @@ from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.process import current
 from hilo.ir.registry import op
-from hilo.ir.types import TensorType, Type, result_types
+from hilo.ir.types import TensorType, Type
 from hilo.ops import collectives as shared
 from hilo.ops.checks import same_dim, tensors
 from hilo.ops.control import one_or_results, one_or_tuple
@@ -76,11 +76,8 @@ class collective_reduce:
         data = xs[: len(xs) - has_dynamic_root]
         return shared._one_or_ops([shared._promoted(x, d) if here else full(0, d, x.shape) for x in data])
 
-    @staticmethod
-    def cost(*types: Type, out: Type, **_: Any) -> tuple[int, int]:
-        return 0, sum(2 * t.nbytes for t in result_types(out) if isinstance(t, TensorType))
-
     sharding = staticmethod(passed_through)
+    cost = staticmethod(shared._free)
     examples = [
         ((TensorType(f32, (2, 3)),), {"replica_groups": ((0,),), "computation": body_of(add, f32)}),
         ((TensorType(bf16, (3,)),), {"replica_groups": (), "computation": body_of(add, f32)}),

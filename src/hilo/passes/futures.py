@@ -6,8 +6,6 @@ that none is lowered.
 
 from __future__ import annotations
 
-from typing import Any
-
 from hilo.errors import Unsupported
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import PARAMETER, Op
@@ -64,7 +62,9 @@ def _lowered(f: Function, known: dict[int, Function]) -> Function:
             made = old if t is old.type else parameter(old.attrs["index"], t, old.loc)
         else:
             made = with_regions(old, lambda r: _lowered(r, known))
-            attrs: Any = made.attrs.replace(type=_held(made.attrs["type"], old)) if "type" in made.attrs else made.attrs
+            attrs = made.attrs
+            if (declared := attrs.get("type")) is not None and (held := _held(declared, old)) is not declared:
+                attrs = attrs.replace(type=held)
             moved = any(x is not y for x, y in zip(operands, old.operands, strict=True))
             changed = moved or t is not old.type or attrs is not old.attrs
             made = Op(old.kind, tuple(operands), attrs, t, old.loc) if changed else old
