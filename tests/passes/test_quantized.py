@@ -208,3 +208,21 @@ def test_sizes_known_at_run_time(q: str, rest: str) -> None:
         x = np.random.default_rng(n).standard_normal((n, 3) if rest else (n,)).astype(np.float32)
         (got,), (want,) = executable(x), hilo.interpret(m, x)
         assert compare.identical(got, want).all()
+
+
+def test_a_process_that_nobody_sends_to_gets_quantized_zeros():
+    """Those are zero points, interpreted and in native code."""
+    text = f"""
+    func.func @main(%a: tensor<2x{A}>, %b: tensor<2x{B}>)
+        -> (tensor<2x{A}>, tensor<2x{A}>, tensor<2x{B}>, tensor<2x{A}>) {{
+      %0 = "stablehlo.collective_permute"(%a) {{source_target_pairs = dense<> : tensor<0x2xi64>}}
+          : (tensor<2x{A}>) -> tensor<2x{A}>
+      %1:2 = "stablehlo.collective_broadcast"(%a, %b) {{replica_groups = dense<[[1]]> : tensor<1x1xi64>}}
+          : (tensor<2x{A}>, tensor<2x{B}>) -> (tensor<2x{A}>, tensor<2x{B}>)
+      %2 = "stablehlo.collective_permute"(%a) {{source_target_pairs = dense<[[0, 0]]> : tensor<1x2xi64>}}
+          : (tensor<2x{A}>) -> tensor<2x{A}>
+      return %0, %1#0, %1#1, %2 : tensor<2x{A}>, tensor<2x{A}>, tensor<2x{B}>, tensor<2x{A}>
+    }}"""
+    x = np.array([127, -128], np.int8)
+    for run in (lambda *xs: hilo.interpret(text, *xs), hilo.compile(text)):
+        assert [r.tolist() for r in run(x, x)] == [[-30, -30], [-30, -30], [3, 3], [127, -128]]

@@ -303,6 +303,7 @@ _ANY = ("stablehlo.async_done", "stablehlo.case", "stablehlo.composite", "stable
         "stablehlo.get_dimension_size", "stablehlo.get_tuple_element", "stablehlo.if", "stablehlo.infeed",
         "stablehlo.outfeed", "stablehlo.recv", "stablehlo.send", "stablehlo.tuple", "stablehlo.while", "func.call",
         "hilo.get", "hilo.parameter")  # fmt: skip
+GIVE_ZEROS: Final = ("stablehlo.collective_broadcast", "stablehlo.collective_permute")
 _DOT: Final = {"all": "C14", "storage": "C17", "expressed": "C18", "tensor": "C19", "hybrid": "C20"}
 _CONVOLUTION: Final = {"all": "C28", "storage": "C31", "expressed": "C32", "tensor": "C33", "hybrid": "C34"}
 _DYNAMIC_CONV: Final = {"all": "C27", "storage": "C30", "expressed": "C31", "tensor": "C32", "hybrid": "C33"}
@@ -332,8 +333,7 @@ def _fill() -> None:
         RULES[f"stablehlo.{name}"] = StorageRule(_uniform_shape)
     for name in ("broadcast_in_dim", "dynamic_broadcast_in_dim"):
         RULES[f"stablehlo.{name}"] = StorageRule(_broadcast)
-    for name in ("collective_broadcast", "collective_permute"):
-        RULES[f"stablehlo.{name}"] = _Zeros()
+    RULES.update(dict.fromkeys(GIVE_ZEROS, _Zeros()))
     RULES["stablehlo.transpose"] = StorageRule(_transposed)
     RULES["stablehlo.bitcast_convert"] = _Bits(_nothing)
 

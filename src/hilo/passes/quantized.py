@@ -16,9 +16,10 @@ import numpy as np
 from hilo.errors import Unsupported
 from hilo.ir.dtypes import DType, from_numpy, i32, i64
 from hilo.ir.module import Function, parameter
-from hilo.ir.op import GET, PARAMETER, Array, Attrs, Op
+from hilo.ir.op import GET, PARAMETER, Array, Attrs, Op, OpDef
 from hilo.ir.quantized import POOL, any_quantized, expressed, quantization, rule_for, stored
-from hilo.ir.types import TensorType, Type
+from hilo.ir.types import Results, TensorType, Type
+from hilo.ops.checks import tensor
 from hilo.ops.compare import clamp
 from hilo.ops.concat_pad import concatenate
 from hilo.ops.constant import constant
@@ -30,6 +31,7 @@ from hilo.ops.elementwise_math import round_nearest_even
 from hilo.ops.numeric import Arr
 from hilo.ops.numeric import convert as converted
 from hilo.ops.quantized import parameters
+from hilo.ops.quantized_rules import GIVE_ZEROS
 from hilo.ops.shape import broadcast_in_dim, reshape
 from hilo.rewrite.regions import regions
 
@@ -83,6 +85,7 @@ class _Lowering:
         self.new: dict[Op, Op] = {}
         self.floats: dict[Op, Op] = {}
         self.in_floats: set[Op] = set()  # ops of several results that yield floats, quantized as they are taken out
+        self.from_zero: set[Op] = set()  # ... that yield distances from zero points, shifted as they are taken out
 
     def run(self) -> Function:
         for o in self.f.ops:
@@ -101,12 +104,21 @@ class _Lowering:
         if o.kind is GET:
             source = o.operands[0]
             taken = self.keep(o.kind.make(operands, o.attrs, o.loc))
+            if source in self.from_zero:
+                return self.shifted(taken, o.type, add)
             return self.quantize(taken, o.tensor) if source in self.in_floats and quantization(o.type) else taken
         if not any_quantized((o.type, *(x.type for x in o.operands))):
             return self.keep(Op(o.kind, tuple(operands), Attrs(_mapped(o.attrs, stored)), o.type, o.loc))
         if o.kind.full_name in ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize"):
             x = self.float_of(o.operands[0])
             return self.quantize(x, o.tensor) if quantization(o.type) else x
+        if o.kind.full_name in GIVE_ZEROS:
+            operands = [self.shifted(v, x.type, subtract) for v, x in zip(operands, o.operands, strict=True)]
+            moved = self.keep(o.kind.make(operands, _plain(o, stored), o.loc))
+            if isinstance(o.type, Results):
+                self.from_zero.add(o)
+                return moved
+            return self.shifted(moved, o.type, add)
         if rule_for(o.kind).by_storage:
             return self.keep(o.kind.make(operands, _plain(o, stored), o.loc))
         value = self.keep(o.kind.make([self.float_of(x) for x in o.operands], _plain(o, expressed), o.loc))
@@ -115,6 +127,14 @@ class _Lowering:
         if any_quantized((o.type,)):
             self.in_floats.add(o)
         return value
+
+    def shifted(self, x: Op, t: Type, shift: OpDef) -> Op:
+        """The stored integers of type `t` plus (`add`) or minus (`subtract`) its zero points; they wrap around."""
+        q = quantization(t)
+        zeros = parameters(tensor(t))[1] if q is not None else np.zeros(())
+        if q is None or not zeros.any():
+            return x
+        return self.keep(shift(x, self.number(converted(zeros, q.storage), x), loc=x.loc))
 
     # ---- numbers
     def number(self, value: Arr, like: Op) -> Op:
