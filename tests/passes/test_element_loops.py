@@ -303,6 +303,27 @@ def test_comparators_that_are_no_order(n: int) -> None:
         assert np.array_equal(np.sort(got, axis=1), np.sort(x, axis=1))
 
 
+def test_sizes_known_at_run_time() -> None:
+    """One program for all of them; a size of zero among them."""
+
+    def most(a: Op, b: Op) -> Op:
+        return B.compare(by_loop(a, b), b, comparison_direction="NE")
+
+    def sums(x: Op, s: Op, i: Op, u: Op) -> Any:
+        column = B.reduce(x, i, dimensions=(0,), body=by_loop)
+        moved = B.scatter(x, s, u, update_window_dims=(1,), inserted_window_dims=(0,),
+                          scatter_dims_to_operand_dims=(0,), index_vector_dim=1, update_computation=by_loop)  # fmt: skip
+        return column, B.sort(x, dimension=0, comparator=most), B.map(x, x, dimensions=(0, 1), body=by_sorting), moved
+
+    module = B.module(B.function("main", [B.i32(None, 3), B.i32(2), B.i32(), B.i32(2, 3)], sums))
+    native = hilo.compile(module)
+    for n in (0, 1, 9):
+        x, u = (R.integers(-9, 9, (m, 3)).astype(np.int32) for m in (n, 2))
+        arguments = (x, np.array([0, 4], np.int32), ZERO, u)
+        for got, want in zip(native(*arguments), hilo.interpret(module, *arguments), strict=True):
+            assert np.array_equal(got, want)
+
+
 def test_large_ones_take_their_time_and_no_more() -> None:
     """Nothing is copied for each element."""
     n = 100_000

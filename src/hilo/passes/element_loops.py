@@ -250,7 +250,7 @@ def _select_and_scatter(w: Writer, op: Op) -> list[Op]:
             (stays,) = w.where(inside, compare, lambda: [w.truth()])
             return [w.add(select(stays, where, place)), w.add(select(stays, old, new))]
 
-        where, _ = w.loop(w.product(taps), [nowhere, w.at(values, 0)], look)
+        where, _ = w.loop(w.product(taps), [nowhere, w.zero(x.dtype)], look)
         old, new = w.at(outs[0], where), w.at(sources, i)
         scatter: Function = a["scatter"]
         (value,) = w.where(w.less(nowhere, where), lambda: w.inline(scatter, [old, new, *captured]), lambda: [old])
