@@ -20,7 +20,7 @@ from hilo.custom_calls.site import CallSite
 from hilo.errors import Error, Unsupported
 
 # Modules whose import registers targets (`register(..., builtin=True)`).
-BUILTIN: Final[list[str]] = [f"hilo.custom_calls.{m}" for m in ("lapack", "decompositions", "topk")]
+BUILTIN: Final[list[str]] = [f"hilo.custom_calls.{m}" for m in ("assertion", "lapack", "decompositions", "topk")]
 CONVENTIONS: Final = ("python", "c", "llvm", "xla", "xla-ffi")
 _KEYWORDS: Final = ("results", "attributes", "backend_config", "call", "out")
 

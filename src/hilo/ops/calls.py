@@ -8,9 +8,10 @@ from typing import Any, Final
 
 from hilo.custom_calls import registry
 from hilo.custom_calls.markers import is_marker
+from hilo.custom_calls.shape_operands import shape_operands, without_shape_operands
 from hilo.custom_calls.signature import value_type
 from hilo.custom_calls.site import call_site, flat, nested
-from hilo.errors import Error, Unsupported, require
+from hilo.errors import Unsupported, require
 from hilo.ir.dtypes import f32, i32
 from hilo.ir.interpret import callee, run
 from hilo.ir.module import Function
@@ -141,7 +142,8 @@ class custom_call:
 
     Targets are registered with `hilo.register_custom_call`; an unknown one is an `Unsupported` error that lists them.
     Markers (`Sharding`, `annotate_device_placement` ...) are their operand; `shape_assertion` checks that its first
-    operand is true. Operands and results have the logical shapes, whatever layouts the call asks for.
+    operand is true. The target does not get operands that only say what shapes the results have.
+    Operands and results have the logical shapes, whatever layouts the call asks for.
     Spec: custom_call.
     """
 
@@ -184,15 +186,14 @@ class custom_call:
         return type
 
     @staticmethod
-    def evaluate(*arrays: Any, call_target_name: str, type: Type, **attrs: Any) -> Any:  # noqa: A002
-        if call_target_name == "shape_assertion":
-            if not arrays[0].all():
-                values = ", ".join(str(a) for a in arrays[1:])
-                raise Error(f"a shape assertion does not hold{' for ' if values else ''}{values}")
-            return ()
+    def evaluate(*arrays: Any, call_target_name: str, type: Type,  # noqa: A002
+                 **attrs: Any) -> Any:  # fmt: skip
         if is_marker(call_target_name):
             return _same(arrays, type)
         target = registry.find(call_target_name)
+        if shape_operands(attrs):
+            kept, rest = without_shape_operands(attrs, len(arrays))
+            arrays, attrs = tuple(arrays[i] for i in kept), dict(rest)
         site = call_site(call_target_name, attrs, list(map(value_type, arrays)), type)
         return _value(type, registry.call(target, site, flat(arrays)))
 

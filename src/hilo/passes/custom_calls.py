@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hilo.custom_calls import registry
 from hilo.custom_calls.markers import is_marker
+from hilo.custom_calls.shape_operands import shape_operands, without_shape_operands
 from hilo.custom_calls.signature import IN_MEMORY, Layout, is_row_major
 from hilo.errors import Unsupported
 from hilo.ir.op import Attrs, Op
@@ -13,16 +15,41 @@ from hilo.ir.types import Results, TensorType, TupleType, Type, result_types
 from hilo.rewrite import PACK
 from hilo.rewrite.ops import get_tuple_element, transpose, tuple_
 
+if TYPE_CHECKING:
+    from hilo.passes.shapes import Refiner
+
 
 def simpler_call(op: Op) -> Op | None:
     """What a marker marks; a call of native code on values in the order of memory that it asks for; None: as it is."""
     if is_marker(op.attrs["call_target_name"]):
         return _marked(op)
+    if shape_operands(op.attrs):
+        return _without_shapes(op, op.operands, op.type)
     layouts = (*(op.attrs.get("operand_layouts") or ()), *(op.attrs.get("result_layouts") or ()))
     if op.attrs.get(IN_MEMORY) or all(map(is_row_major, layouts)):
         return None
     target = registry.find(op.attrs["call_target_name"])
     return None if target.convention == "python" else in_memory(op)  # Python functions see logical arrays
+
+
+def _without_shapes(op: Op, operands: Sequence[Op], t: Type) -> Op:
+    kept, attrs = without_shape_operands(op.attrs, len(operands))
+    return Op(op.kind, tuple(operands[i] for i in kept), attrs.replace(type=t), t, op.loc)
+
+
+def sized_call(r: Refiner, op: Op, operands: Sequence[Op]) -> Op:
+    """A call whose results have the shapes that operands say, in passes/shapes.py."""
+    indices, types = shape_operands(op.attrs), result_types(op.type)
+    if len(indices) != len(types) or not all(0 <= i < len(operands) for i in indices):
+        raise Unsupported("indices_of_shape_operands must name an operand for each result")
+    new: list[Type] = []
+    for i, t in zip(indices, types, strict=True):
+        shape = r.sizes(operands[i], "the shape of a result")
+        if not isinstance(t, TensorType) or len(shape) != t.rank:
+            raise Unsupported(f"operand {i} says {len(shape)} sizes of a result of type {t}")
+        new.append(t.with_shape(tuple(map(r.size_is, shape))))
+        r.agree(new[-1], t)
+    return _without_shapes(op, operands, Results(new) if isinstance(op.type, Results) else new[0])
 
 
 def _marked(op: Op) -> Op:

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from hilo.custom_calls.shape_operands import shape_operands
 from hilo.errors import Error, Unsupported, VerifyError
 from hilo.ir import dims
 from hilo.ir.dims import Atom, Guard, Number, Size
@@ -23,6 +24,7 @@ from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
 from hilo.ir.registry import lookup
 from hilo.ir.types import Results, TensorType, Type, equations, holds_unknown_sizes, result_types
+from hilo.passes.custom_calls import sized_call
 from hilo.passes.inline import inline
 from hilo.passes.quantized import lower_quantized
 from hilo.passes.shape_rules import CALLS, RULES
@@ -233,6 +235,8 @@ class Refiner:
         static = static and all(not isinstance(t, TensorType) or t.is_static for t in result_types(o.type))
         static = static and not (name in _REGIONS_OF_VALUES and holds_unknown_sizes(o))
         call = CALLS.get(o.attrs["call_target_name"]) if name == "stablehlo.custom_call" else None
+        if call is None and name == "stablehlo.custom_call" and shape_operands(o.attrs):
+            call = sized_call
         if call is not None:
             made = call(self, o, operands)
         elif static:
