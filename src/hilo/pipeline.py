@@ -82,7 +82,7 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
         f = bind(f, constants)
 
     def refine(g: Function) -> Function:
-        if not has_unknown_sizes(g):
+        if not has_unknown_sizes(g) and not any(map(takes_sizes, g.ops)):
             return g
         from hilo.passes.shapes import refine as refine_shapes
 
@@ -93,6 +93,11 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
         f = trace.step(name, p, f, required=name in REQUIRED)
     trace.check_names(PHASES)
     return f
+
+
+def takes_sizes(o: Op) -> bool:
+    """Whether `o` is a custom call that stands for an op with sizes as operands (passes/shape_calls.py)."""
+    return o.name == "custom_call" and str(o.attrs.get("call_target_name")).startswith("stablehlo.dynamic_")
 
 
 def sized(f: Function, shapes: Mapping[int, Iterable[int]]) -> Function:

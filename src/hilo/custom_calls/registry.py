@@ -20,7 +20,9 @@ from hilo.custom_calls.site import CallSite
 from hilo.errors import Error, Unsupported
 
 # Modules whose import registers targets (`register(..., builtin=True)`).
-BUILTIN: Final[list[str]] = [f"hilo.custom_calls.{m}" for m in ("assertion", "lapack", "decompositions", "topk")]
+BUILTIN: Final[list[str]] = [
+    f"hilo.custom_calls.{m}" for m in ("assertion", "lapack", "decompositions", "topk", "dynamic")
+]
 CONVENTIONS: Final = ("python", "c", "llvm", "xla", "xla-ffi")
 _KEYWORDS: Final = ("results", "attributes", "backend_config", "call", "out")
 
@@ -168,7 +170,7 @@ def call_python(
 def check_results(name: str, site: CallSite, out: Any) -> list[np.ndarray]:
     """What a Python function returned, as arrays of exactly the types of the results."""
     want = site.results
-    if len(want) == 1 and not isinstance(out, tuple | list):
+    if len(want) == 1 and out is not None and not isinstance(out, tuple | list):
         out = (out,)
     out = () if out is None else out
     if not isinstance(out, tuple | list) or len(out) != len(want):

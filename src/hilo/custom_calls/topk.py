@@ -45,13 +45,14 @@ def top_k(*operands: np.ndarray, results: Sequence[TensorType], call: CallSite) 
     return [np.take_along_axis(x, places, -1), places.astype(results[1].dtype.np)]
 
 
-def approx_top_k(*operands: np.ndarray, results: Sequence[TensorType], call: CallSite) -> list[np.ndarray]:
+def approx_top_k(*operands: np.ndarray, results: Sequence[TensorType], call: CallSite,
+                 axis: int | None = None) -> list[np.ndarray]:  # fmt: skip
     """inputs, what is as good as nothing -> the first elements in the order that the call's function gives"""
     n = len(operands) // 2
     inputs, inits = operands[:n], operands[n : 2 * n]
     if not n or len(call.computations) != 1 or len(results) != n:
         raise Error("as many inputs as inits and results, and a function that compares, are wanted")
-    axis = int(call.attributes["reduction_dim"])
+    axis = int(call.attributes["reduction_dim"]) if axis is None else axis
     before = call.computations[0]
 
     def compare(row: list[np.ndarray], i: int, j: int) -> int:

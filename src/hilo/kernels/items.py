@@ -47,6 +47,8 @@ def items(op: Op) -> tuple[int, Sequence[Number]]:
         raise Undecided("run-time sizes that are more than a number of items")
     tensors = [t for t in types if isinstance(t, TensorType)]
     moving = [t for t in tensors if not t.is_static]
+    if all(o.tensor.is_static for o in op.operands) or any(t.is_static for t in tensors[len(op.operands) :]):
+        raise Undecided("run-time sizes of results that do not come item by item from the operands")
     depth = 1 + max(d for t in moving for d, n in enumerate(t.shape) if isinstance(n, Size))
     prefix = moving[0].shape[:depth]
     if any(t.shape[:depth] != prefix for t in moving):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final
 
+from hilo.ir.dims import Number, Size, Undecided, divide, typical
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, result_types
 from hilo.kernels import elementwise
@@ -36,12 +37,12 @@ def lower(op: Op, target: Target) -> Lowered:
     state, out = (t for t in result_types(op.type) if isinstance(t, TensorType))
     writer = _Bits(op, out, target)
     phases = []
-    if out.size:
+    if out.size != 0:
         phases.append(writer.threefry() if op.attrs["rng_algorithm"] == "THREE_FRY" else writer.philox())
     return Lowered([*phases, _state(state, writer.used)])
 
 
-def _state(t: TensorType, used: int) -> Phase:
+def _state(t: TensorType, used: Number) -> Phase:
     """The phase that writes the new state: the counter moved on by the number of counters used."""
     func = elementwise.new_func("rng_state")
     b = Builder(func)
@@ -65,8 +66,7 @@ class _Bits:
         self.lanes = target.lanes("i32")
         full = out.shape or (1,)
         if op.attrs["rng_algorithm"] == "THREE_FRY":
-            longest = max(range(len(full)), key=lambda d: full[d])
-            axis = next((d for d, n in enumerate(full) if n % 2 == 0), longest)
+            axis = 0 if self.wide or len(full) == 1 else _pairs_axis(full)
             n = full[axis]
             self.sizes = (prod(full[:axis]), n, prod(full[axis + 1 :]))  # before, along, behind the pairs' axis
             self.used = out.size if self.wide else self.sizes[0] * -(-n // 2) * self.sizes[2]
@@ -165,7 +165,7 @@ class _Bits:
 
         b.for_(self.begin, self.end, 1, unit)
         b.ret()
-        return Phase(self.func, rows * pieces, min(length, BLOCK) / self.lanes * NS)
+        return Phase(self.func, rows * pieces, min(typical(length), BLOCK) / self.lanes * NS)
 
     def philox(self) -> Phase:
         """Four words, or two numbers of 64 bits, from each counter."""
@@ -182,10 +182,10 @@ class _Bits:
 
         return self._flat(block, self.used)
 
-    def _lanes(self, n: int) -> int:
-        return self.lanes if n >= self.lanes // 2 else 1
+    def _lanes(self, n: Number) -> int:
+        return self.lanes if typical(n) >= self.lanes // 2 else 1
 
-    def _flat(self, block: Callable[[Vector], None], n: int) -> Phase:
+    def _flat(self, block: Callable[[Vector], None], n: Number) -> Phase:
         """A loop over n counters."""
         b = self.b
 
@@ -197,7 +197,7 @@ class _Bits:
         hi = b.smin(b.mul(self.end, BLOCK), n)
         vector_loop(b, b.mul(self.begin, BLOCK), hi, n, turn, lanes=self._lanes(n), masks=True)
         b.ret()
-        return Phase(self.func, -(-n // BLOCK), min(n, BLOCK) / self.lanes * NS)
+        return Phase(self.func, -(-n // BLOCK), min(typical(n), BLOCK) / self.lanes * NS)
 
     def _threefry(self, at: Index) -> tuple[Node, Node]:
         b = self.b
@@ -229,6 +229,17 @@ class _Bits:
             x = [b.xor(b.xor(q_high, x[1]), k0), q_low, b.xor(b.xor(p_high, x[3]), k1), p_low]
             k0, k1 = b.add(k0, b.const(_PHILOX_KEYS[0], I32)), b.add(k1, b.const(_PHILOX_KEYS[1], I32))
         return x
+
+
+def _pairs_axis(shape: Sequence[Number]) -> int:
+    """The axis along which pairs are neighbours: the first of even size, else the largest."""
+    for d, n in enumerate(shape):
+        even = divide(n, 2) is not None
+        if isinstance(n, Size) and not even:
+            raise Undecided(f"which axis has pairs of random numbers depends on whether the size {n!r} is even")
+        if even:
+            return d
+    return max(range(len(shape)), key=lambda d: shape[d])
 
 
 def _nothing(_: object) -> None:

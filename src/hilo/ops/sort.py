@@ -200,14 +200,14 @@ class top_k:
     def evaluate(x: np.ndarray, *, k: int, is_stable: bool) -> Any:
         assert sort.evaluate is not None
         numbers = np.broadcast_to(np.arange(x.shape[-1], dtype=np.int32), x.shape)
-        both = sort.evaluate(x, numbers, dimension=-1, is_stable=True, comparator=_descending(from_numpy(x.dtype)))
+        both = sort.evaluate(x, numbers, dimension=-1, is_stable=True, comparator=descending(from_numpy(x.dtype)))
         return tuple(np.ascontiguousarray(v[..., :k]) for v in both)
 
     @staticmethod
     def expand(x: Op, *, k: int, is_stable: bool) -> tuple[Op, ...]:
         t = x.tensor
         numbers = iota(iota_dimension=t.rank - 1, type=t.with_dtype(i32))
-        both = sort(x, numbers, is_stable=True, comparator=_descending(t.dtype)).results()
+        both = sort(x, numbers, is_stable=True, comparator=descending(t.dtype)).results()
         cut = {"start_indices": (0,) * t.rank, "limit_indices": (*t.shape[:-1], k), "strides": (1,) * t.rank}
         return tuple(slice_(v, **cut) for v in both)
 
@@ -226,6 +226,7 @@ class top_k:
     ]
 
 
-def _descending(d: DType) -> Function:
+def descending(d: DType) -> Function:
+    """The comparator of `top_k`, which moves i32 indices along."""
     return _by("GT", d, i32, compare_type="TOTALORDER" if d.is_float else "NOTYPE")
 

@@ -295,30 +295,6 @@ def _reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     return same_kind(o, operands, Results(each))
 
 
-def dynamic_reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
-    """The custom call by which JAX writes a reduce_window whose windows are no constants: its windows, reduced.
-
-    Operands: input, init, then sizes, strides, dilations (base, window) and padding of the windows.
-    """
-    if len(operands) != 7 or isinstance(o.type, Results):
-        raise Unsupported("a dynamic_reduce_window of several inputs")
-    x, init = operands[:2]
-    size, strides, base, dilation, padding = (r.sizes(v, "a window") for v in operands[2:])
-    pads = tuple(zip(padding[::2], padding[1::2], strict=True))
-    moved = axes(size, strides, pads, base, dilation)
-    for n in size:
-        r.size_is(n)
-    for n in (*strides, *base, *dilation):
-        r.guard(dims.apply("lt", 0, n), f"{n} of a window must be positive, but is {{0}}", n)
-    t = declared(r, o, [a.count(n) for a, n in zip(moved, x.shape, strict=True)])
-    return made(o, "reduce_window", (x, init), t, window_dimensions=tuple(size), window_strides=tuple(strides),
-                base_dilations=tuple(base), window_dilations=tuple(dilation), padding=pads,
-                body=r.called(o))  # fmt: skip
-
-
-CALLS: dict[str, Rule] = {"stablehlo.dynamic_reduce_window": dynamic_reduce_window}
-
-
 @rule("dynamic_conv", "convolution")
 def _convolution(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     attrs = {k: v for k, v in o.attrs.items() if k != "type"}

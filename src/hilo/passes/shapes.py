@@ -27,7 +27,8 @@ from hilo.ir.types import Results, TensorType, Type, equations, holds_unknown_si
 from hilo.passes.custom_calls import sized_call
 from hilo.passes.inline import inline
 from hilo.passes.quantized import lower_quantized
-from hilo.passes.shape_rules import CALLS, RULES
+from hilo.passes.shape_calls import CALLS
+from hilo.passes.shape_rules import RULES
 from hilo.passes.shape_values import value_of
 
 COMPUTED = "values that a loop or a branch computes; sizes must be known outside of it"
