@@ -22,6 +22,8 @@ from hilo.ir.dtypes import DType
 from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import Array, Attrs, Op, OpDef
 from hilo.ir.types import Results, TensorType, Type, compatible
+from hilo.ops.result_rules import check_result
+from hilo.ops.value_rules import check_values
 
 _MAX_DEPTH = 64  # regions in regions
 
@@ -180,14 +182,15 @@ class Body:
             attrs["type"] = want
         try:
             op = kind.make(operands, Attrs(attrs), i.get("metadata") or i.loc)
+            if want is not None:
+                check_result(kind.full_name, op.type, want)
+            check_values(op)
         except Error as e:
-            e.loc = i.loc
+            e.loc, e.op = i.loc, e.op or i.opcode
             raise
         except (AttributeError, AssertionError):  # a token where a rule expects an array
             raise i.error("an operand or the result is of a type that does not fit", VerifyError) from None
         if want is not None and op.type is not want:
-            if not compatible(op.type, want):
-                raise i.error(f"the result is {op.type!r} by the op's rules, but {want!r} is declared", VerifyError)
             op = Op(kind, op.operands, op.attrs, want, op.loc)
         self.ops.append(op)
         return op
