@@ -18,6 +18,7 @@ pytest.importorskip("jaxlib", reason="needs jaxlib")
 def kernels() -> Iterator[None]:
     from jaxlib import lapack
 
+    registry.known()  # loads those that hilo brings
     before = dict(registry._TARGETS)
     lapack._lapack.initialize()
     for name, capsule, version in lapack.registrations()["cpu"]:

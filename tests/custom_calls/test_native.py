@@ -36,6 +36,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def clean() -> Iterator[None]:
+    registry.known()  # loads those that hilo brings
     before = dict(registry._TARGETS)
     yield
     registry._TARGETS.clear()
