@@ -1,4 +1,14 @@
-"""Custom calls: the registry of targets, what a target is told of its call, markers that mean nothing on one device.
+"""Custom calls: the registry of targets, what a target is told of its call, the targets that hilo brings, and markers
+that mean nothing on one device.
 
-Begin reading at registry.py. Imports ir, and the native part where a target is native code.
+Begin reading at registry.py; native code is called by runtime/foreign.py. Imports ir.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def include() -> str:
+    """The directory of `hilo_custom_call.h`, the convention for C."""
+    return str(Path(__file__).parents[1] / "runtime" / "native")
