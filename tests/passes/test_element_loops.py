@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 import hilo
 from hilo import build as B  # noqa: N812
-from hilo.ir.dtypes import from_numpy
+from hilo.ir.dtypes import from_numpy, i1
+from hilo.ir.module import Function, parameter
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.ops.fusion import composes_region
@@ -19,6 +21,8 @@ from hilo.passes.element_loops import LOOPS
 from hilo.pipeline import optimize
 from hilo.rewrite.regions import regions
 from hilo.testing.agree import agree
+from hilo.testing.draw import any_dtype, draw, stablehlo
+from hilo.testing.generate import Scope
 
 Combine = Callable[..., Any]
 R = np.random.default_rng(3)
@@ -303,6 +307,20 @@ def test_comparators_that_are_no_order(n: int) -> None:
         assert np.array_equal(np.sort(got, axis=1), np.sort(x, axis=1))
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_any_region_as_a_comparator(seed: int) -> None:
+    r = random.Random(seed)
+    x = parameter(0, TensorType(any_dtype(r), (2, r.choice((1, 2, 9, 17, 40)))))
+    scope = Scope(r, [x], {}, depth=1)
+    comparator = scope.body([TensorType(x.dtype)] * 2, [TensorType(i1)])
+    sort = stablehlo("sort", x, dimension=1, comparator=comparator)
+    module = hilo.Module({"main": Function("main", [x], [x, sort], [sort]), **scope.functions})
+    values = draw(r, x.tensor)
+    for got in (hilo.compile(module)(values)[0], hilo.interpret(module, values)[0]):
+        for a, b in zip(np.asarray(got), values, strict=True):
+            assert sorted(e.tobytes() for e in a) == sorted(e.tobytes() for e in b)
+
+
 def test_sizes_known_at_run_time() -> None:
     """One program for all of them; a size of zero among them."""
 
@@ -311,8 +329,9 @@ def test_sizes_known_at_run_time() -> None:
 
     def sums(x: Op, s: Op, i: Op, u: Op) -> Any:
         column = B.reduce(x, i, dimensions=(0,), body=by_loop)
-        moved = B.scatter(x, s, u, update_window_dims=(1,), inserted_window_dims=(0,),
-                          scatter_dims_to_operand_dims=(0,), index_vector_dim=1, update_computation=by_loop)  # fmt: skip
+        attrs: dict[str, Any] = {"update_window_dims": (1,), "inserted_window_dims": (0,),
+                                 "scatter_dims_to_operand_dims": (0,), "index_vector_dim": 1}  # fmt: skip
+        moved = B.scatter(x, s, u, **attrs, update_computation=by_loop)
         return column, B.sort(x, dimension=0, comparator=most), B.map(x, x, dimensions=(0, 1), body=by_sorting), moved
 
     module = B.module(B.function("main", [B.i32(None, 3), B.i32(2), B.i32(), B.i32(2, 3)], sums))

@@ -136,10 +136,11 @@ def _scalars(values: Sequence[Op]) -> list[TensorType]:
     return [TensorType(v.dtype) for v in values]
 
 
-def _any_region(scope: Scope, params: Sequence[TensorType], results: Sequence[TensorType]) -> tuple[Function, list[Op]]:
+def _any_region(scope: Scope, params: Sequence[TensorType], results: Sequence[TensorType],
+                exact: bool = True) -> tuple[Function, list[Op]]:  # fmt: skip
     """A random region that computes exactly, and what it captures."""
     captured = [scope.pick() for _ in range(scope.r.choice((0, 0, 1, 2)))]
-    body = scope.body([*params, *(c.tensor for c in captured)], results, exact=True)
+    body = scope.body([*params, *(c.tensor for c in captured)], results, exact=exact)
     return body, captured
 
 
@@ -305,7 +306,7 @@ def map_(scope: Scope) -> Op | None:
         xs = xs[:1]
         body, captured = scope.body(_scalars(xs), [TensorType(any_dtype(scope.r))], exact=True), []
     else:
-        body, captured = _any_region(scope, _scalars(xs), [TensorType(any_dtype(scope.r))])
+        body, captured = _any_region(scope, _scalars(xs), [TensorType(any_dtype(scope.r))], exact=False)
     return stablehlo("map", *xs, *captured, dimensions=tuple(range(xs[0].tensor.rank)), body=body)
 
 
