@@ -111,7 +111,8 @@ def with_arguments(module: Module, name: str = "main", *, ops: bool = False
     arrays, wanted = values[: len(inputs)], values[len(inputs) :]
     read = {o: _probe(o) for o in checks if o.attrs["call_target_name"] == "check.expect_serialized_eq"}
     if read:
-        found: dict[Op, Any] = dict(zip(read, written(module, f, [got for got, _ in sides], list(read.values())), strict=True))
+        probed = written(module, f, [got for got, _ in sides], list(read.values()))
+        found: dict[Op, Any] = dict(zip(read, probed, strict=True))
         wanted = [found.get(o, w) for o, w in zip(checks, wanted, strict=True)]
     slack = summation_slack(program, arrays)
     expected = [_check(o, w, s, ops) for o, w, s in zip(checks, wanted, slack, strict=True)]
