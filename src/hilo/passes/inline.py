@@ -9,6 +9,7 @@ from typing import Any, Final
 from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function, Module
 from hilo.ir.op import Op
+from hilo.ir.registry import REGISTRY
 from hilo.ir.types import Results
 from hilo.ops.shardy import check_whole, manual_computation, named_computation
 from hilo.passes.futures import lower_futures
@@ -47,6 +48,20 @@ def callee_of(op: Op) -> str | None:
         return None
     name: Any = op.attrs[key]
     return str(name).removeprefix("@")
+
+
+def op_of_composite(op: Op) -> Op | None:
+    """The elementwise op of CHLO that a composite of its name stands for, as exporters write them; or None."""
+    if op.kind.full_name != "stablehlo.composite" or not op.attrs["name"].startswith("chlo."):
+        return None
+    kind = REGISTRY.get(op.attrs["name"])
+    if kind is None or kind.scalar is None or op.attrs.get("composite_attributes"):
+        return None
+    try:
+        made = kind.make(op.operands, loc=op.loc)
+    except Error:
+        return None
+    return made if made.type is op.type else None
 
 
 class _Inliner:
@@ -102,6 +117,9 @@ class _Inliner:
             callee = callee_of(op)
             if op.kind in (manual_computation, named_computation):
                 results = self.in_place(op, kept)
+            elif (known_op := op_of_composite(op)) is not None:
+                kept.append(known_op)
+                results = (known_op,)
             elif callee is not None:
                 results = self.call(op, callee, known, kept)
             else:

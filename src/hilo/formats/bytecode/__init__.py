@@ -41,7 +41,7 @@ def write(module: Module, version: str = "current", *, locations: bool = True) -
     target = target_version(version)
     producer = f"StableHLO_v{version if version != 'current' else '.'.join(map(str, CURRENT))}"
     try:
-        return write_module(without_chlo(module), target, producer, locations)
+        return write_module(without_chlo(module, target), target, producer, locations)
     except RecursionError:
         raise Error("nested too deeply to be written", loc=module.loc) from None
 
