@@ -22,6 +22,8 @@ from hilo.testing.pieces import INTERNAL, all_ops
 
 FORMATS: Final = ("text", "bytecode", "hlo")
 LARGEST: Final = 1 << 16  # bytes of a file: mutating and reading larger ones takes the time of many small ones
+# Examples that are no programs: they name functions that are not there, or have no text.
+_NOT_ALONE: Final = ("func.call", "hilo.guards", "interpreter.run_parallel", "stablehlo.composite")
 _RANDOM: Final = 40  # random programs
 _PIECES: Final = 20  # of one file
 _FROM_FILES: Final = 600
@@ -57,7 +59,7 @@ def written(module: Module, form: str) -> bytes | None:
 
 def _examples() -> Iterator[Module]:
     for kind in all_ops():
-        if kind.full_name in INTERNAL:
+        if kind.full_name in (*INTERNAL, *_NOT_ALONE):
             continue
         for types, attrs in kind.examples:
             params: list[Op] = [parameter(i, t) for i, t in enumerate(types)]
