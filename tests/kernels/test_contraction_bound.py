@@ -13,8 +13,10 @@ from hilo.kernels.contraction_algebra import Dim
 from hilo.kernels.contraction_bound import Panels
 
 TARGETS = ["x86-avx512", "x86-avx2", "x86-sse2"]
-TYPES = [np.float64, ml_dtypes.bfloat16, np.float16, np.int32, np.int8]
-NAMES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16", "int32": "i32", "int8": "i8"}
+TYPES = [np.float64, ml_dtypes.bfloat16, np.float16, np.int32, np.int8, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2,
+         ml_dtypes.int4]  # fmt: skip
+NAMES = {"float32": "f32", "float64": "f64", "bfloat16": "bf16", "float16": "f16", "int32": "i32", "int8": "i8",
+         "float8_e4m3fn": "f8E4M3FN", "float8_e5m2": "f8E5M2", "int4": "i4"}
 
 
 def tensor(shape: tuple[int, ...], dtype: np.typing.DTypeLike) -> str:

@@ -36,7 +36,8 @@ class Panels:
         """The operand (a dense array) in this layout: [batch, k * columns]."""
         dims = (*self.batch, *self.k, *self.n)
         strides = [d.b * operand.itemsize for d in dims]
-        view = np.lib.stride_tricks.as_strided(np.ascontiguousarray(operand), [d.size for d in dims], strides)
+        dense = np.ascontiguousarray(operand).reshape(-1)  # as bytes, since numpy strides no types that it does not know
+        view = np.ndarray([d.size for d in dims], dense.dtype, dense.view(np.uint8), strides=strides)
         bt, k, n = (int(np.prod([d.size for d in ds], dtype=np.int64)) for ds in (self.batch, self.k, self.n))
         b = view.reshape(bt, k, n).astype(self.dtype.np, copy=False)
         out = (np.empty if self.columns == n else np.zeros)((bt, k * self.columns), self.dtype.np)
