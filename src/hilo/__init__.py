@@ -18,11 +18,19 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = ["Error", "Executable", "HostQueues", "Module", "Options", "Probes", "build", "compile", "interpret",
-           "interpret_parallel", "load", "parse", "register_custom_call"]  # fmt: skip
+           "interpret_parallel", "load", "parse", "register_custom_call", "register_ffi_type"]  # fmt: skip
 
 if TYPE_CHECKING:
     from hilo import build
-    from hilo.api import compile, interpret, interpret_parallel, load, parse, register_custom_call  # noqa: A004
+    from hilo.api import (
+        compile,  # noqa: A004
+        interpret,
+        interpret_parallel,
+        load,
+        parse,
+        register_custom_call,
+        register_ffi_type,
+    )
     from hilo.errors import Error
     from hilo.ir.host import HostQueues
     from hilo.ir.module import Module
@@ -43,6 +51,7 @@ _HOME = {
     "load": "hilo.api",
     "parse": "hilo.api",
     "register_custom_call": "hilo.api",
+    "register_ffi_type": "hilo.api",
 }
 
 

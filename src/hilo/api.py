@@ -160,3 +160,14 @@ def register_custom_call(name: str, function: Any = None, *, convention: str = "
     if function is None:
         return lambda f: register_custom_call(name, f, convention=convention)
     return register_native(name, function, convention)
+
+
+def register_ffi_type(name: str, type_id: Any, type_info: Any = None) -> None:
+    """Register a type of the states that handlers of XLA's FFI keep between stages (convention "xla-ffi").
+
+    `type_id` and `type_info` are capsules (as `jax.ffi.register_ffi_type` takes them), addresses or (library, symbol).
+    Raises `Error` for what is none of these, or a name that another type has.
+    """
+    from hilo.runtime.foreign import register_ffi_type as register_type
+
+    register_type(name, type_id, type_info)

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import json
 import subprocess
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -403,3 +404,41 @@ def test_run_time_sizes(target: Any) -> None:
     for n in (0, 1, 5):
         x = np.zeros((n, 3), np.float32)
         assert f(x)[0].tolist() == hilo.interpret(text, x)[0].tolist() == [n, 3]
+
+
+def test_types_of_states(library: Path) -> None:
+    number = ctypes.c_int64.in_dll(ctypes.CDLL(str(library)), "counter_type")
+    mine = ctypes.c_int64(7)
+    hilo.register_ffi_type("a.type", ctypes.addressof(mine))
+    assert mine.value == 7  # XLA numbered it before
+    other = ctypes.c_int64(0)
+    hilo.register_ffi_type("another.type", ctypes.addressof(other))
+    again = ctypes.c_int64(0)
+    hilo.register_ffi_type("another.type", ctypes.addressof(again))
+    assert other.value == again.value > 1 << 32
+    assert number.value != other.value
+    with pytest.raises(hilo.Error, match=r"type a\.type of XLA's FFI: there is another type of this name"):
+        hilo.register_ffi_type("a.type", ctypes.addressof(other))
+    for name, code in (("", 1), ("x", "text"), ("x", 0)):
+        with pytest.raises(hilo.Error, match="type"):
+            hilo.register_ffi_type(name, code)
+
+
+def test_a_program_in_a_cycle_with_its_target_goes_away() -> None:
+    def make() -> weakref.ref[Any]:
+        cell: list[Any] = []
+        hilo.register_custom_call("f", lambda x: cell[0](x + x)[0] if x[0] < 4 else x)
+        cell.append(hilo.compile(call("f")))
+        assert cell[0](X)[0].tolist() == [4, 8, 12]
+        return weakref.ref(cell[0])
+
+    gone = make()
+    registry.unregister("f")
+    gc.collect()
+    assert gone() is None
+
+
+def test_jax_leaves_the_version_out_beside_its_dictionary(target: Any) -> None:
+    target("ffi_scale", "xla-ffi")
+    attrs = "mhlo.backend_config = {factor = 3.0 : f32}"
+    assert both(call("ffi_scale", attrs), X)[0].tolist() == [3, 6, 9]

@@ -17,6 +17,7 @@ from hilo.ir.module import Module
 from hilo.ir.op import Attrs
 from hilo.ir.types import TensorType, TupleType, Type, result_types
 
+TYPED_FFI: Final = 4  # api_version of calls with a dictionary; JAX leaves it out beside `mhlo.backend_config`
 FOREIGN: Final = ("mhlo.backend_config", "mhlo.attributes")  # where exporters that lack a typed form put dictionaries
 
 
@@ -83,7 +84,7 @@ def call_site(
         tuple(tensors(result)),
         attributes,
         "" if isinstance(config, Attrs) else str(config),
-        int(attrs.get("api_version", 1)),
+        TYPED_FFI if isinstance(more.get(FOREIGN[0]), dict) else int(attrs.get("api_version", 1)),
         bool(attrs.get("has_side_effect")),
         tuple(_computation(n, module) for n in attrs.get("called_computations") or ()),
         more,

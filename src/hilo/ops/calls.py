@@ -10,7 +10,7 @@ from hilo.custom_calls import registry
 from hilo.custom_calls.markers import is_marker
 from hilo.custom_calls.shape_operands import shape_operands, without_shape_operands
 from hilo.custom_calls.signature import value_type
-from hilo.custom_calls.site import call_site, flat, nested
+from hilo.custom_calls.site import TYPED_FFI, call_site, flat, nested
 from hilo.errors import Unsupported, require
 from hilo.ir.dtypes import f32, i32
 from hilo.ir.interpret import callee, run
@@ -21,7 +21,6 @@ from hilo.ir.types import Results, TensorType, TupleType, Type, compatible, resu
 from hilo.ops.control import one_or_tuple
 from hilo.ops.sharding import unsharded
 
-TYPED_FFI: Final = 4  # api_version whose backend_config is a dictionary
 _NAME: Final = re.compile(r"[a-zA-Z][\w$]*(\.[\w$]+)+")
 
 

@@ -104,6 +104,9 @@ def from_dlpack(capsule: Any, dtypes: dict[tuple[int, int], np.dtype]) -> np.nda
     """A read-only array over the memory behind a DLPack capsule, which is used up. `dtypes` maps DLPack's (type code,
     bits) to numpy's types. BufferError for what cannot be read."""
 
+def register_ffi_type(name: str, type_id: int, type_info: int) -> None:
+    """Registers a type of states of XLA's FFI: the addresses of its number and of its info (or 0)."""
+
 def set_cores(n: int) -> None:
     """With more threads at work than `n` nobody spins."""
 

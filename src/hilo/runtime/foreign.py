@@ -50,6 +50,15 @@ def register(name: str, code: Any, convention: str) -> Any:
     return code
 
 
+def register_ffi_type(name: str, type_id: Any, type_info: Any = None) -> None:
+    """Make a type of the states of XLA's FFI handlers known; both are given like code, `type_info` may be left out."""
+    if not isinstance(name, str) or not name:
+        raise Error(f"the name of a type is a string that is not empty, not {name!r}")
+    what = f"type {name!r} of XLA's FFI"
+    info = address(type_info, what)[0] if type_info is not None else 0
+    _native.register_ffi_type(name, address(type_id, what)[0], info)
+
+
 def address(code: Any, what: str) -> tuple[int, str]:
     """The address of native code, and its symbol if it has one that is known."""
     pointer: Any

@@ -36,36 +36,43 @@ static void error_message(void *arguments) {
 
 static void error_destroy(void *arguments) { free(((struct ffi_error_destroy *)arguments)->error); }
 
-/* Types of states. Numbers are never given back: libraries keep them in static variables. */
+/* Types of states. Numbers are never given back: libraries keep them in static variables, and may have got them from
+ * XLA before. Ours begin where XLA's do not come. */
 
 #define MAX_TYPES 1024
+#define FIRST_TYPE ((int64_t)1 << 40)
 
 static struct {
     char *name;
+    int64_t number;
     void (*destroy)(void *object);
 } types[MAX_TYPES];
-static int64_t num_types;
+static int num_types;
 static pthread_mutex_t types_lock = PTHREAD_MUTEX_INITIALIZER;
+
+const char *hilo_ffi_register_type(const char *name, size_t length, int64_t *type, const struct ffi_type_info *info) {
+    const char *problem = NULL;
+    pthread_mutex_lock(&types_lock);
+    int k = 0;
+    while (k < num_types && (strlen(types[k].name) != length || memcmp(types[k].name, name, length))) k++;
+    if (k < num_types && *type && *type != types[k].number) {
+        problem = "there is another type of this name";
+    } else if (k == MAX_TYPES || (k == num_types && !(types[k].name = strndup(name, length)))) {
+        problem = "there are too many types";
+    } else {
+        if (k == num_types) types[num_types++].number = *type ? *type : FIRST_TYPE + k;
+        types[k].destroy = info ? info->destroy : NULL;
+        *type = types[k].number;
+    }
+    pthread_mutex_unlock(&types_lock);
+    return problem;
+}
 
 static struct ffi_error *type_register(void *arguments) {
     struct ffi_type_register *a = arguments;
-    struct ffi_error *error = NULL;
-    pthread_mutex_lock(&types_lock);
-    int64_t k = 0;
-    while (k < num_types && (strlen(types[k].name) != a->name.length || memcmp(types[k].name, a->name.data, a->name.length)))
-        k++;
-    if (k == num_types && k < MAX_TYPES && (types[k].name = strndup(a->name.data, a->name.length))) {
-        types[k].destroy = a->size >= sizeof *a && a->info ? a->info->destroy : NULL;
-        num_types++;
-    }
-    if (k == num_types)
-        error = fail(FFI_EXHAUSTED, "there are too many types");
-    else if (*a->type && *a->type != k + 1)
-        error = fail(FFI_INVALID_ARGUMENT, "the type has another number already");
-    else
-        *a->type = k + 1;
-    pthread_mutex_unlock(&types_lock);
-    return error;
+    const struct ffi_type_info *info = a->size >= sizeof *a ? a->info : NULL;
+    const char *problem = hilo_ffi_register_type(a->name.data, a->name.length, a->type, info);
+    return problem ? fail(FFI_INVALID_ARGUMENT, problem) : NULL;
 }
 
 /* States of one call. */
@@ -97,7 +104,8 @@ static struct ffi_error *state_get(void *arguments) {
 void hilo_ffi_state_clear(struct ffi_state_of *state) {
     void (*destroy)(void *) = NULL;
     pthread_mutex_lock(&types_lock);
-    if (state->object && state->type > 0 && state->type <= num_types) destroy = types[state->type - 1].destroy;
+    for (int k = 0; state->object && k < num_types; k++)
+        if (types[k].number == state->type) destroy = types[k].destroy;
     pthread_mutex_unlock(&types_lock);
     if (destroy) destroy(state->object);
     *state = (struct ffi_state_of){NULL, 0};

@@ -215,6 +215,19 @@ done:
     return list;
 }
 
+PyObject *hilo_register_ffi_type(PyObject *module, PyObject *args) {
+    (void)module;
+    const char *name;
+    Py_ssize_t length;
+    PyObject *type, *info;
+    if (!PyArg_ParseTuple(args, "s#OO:register_ffi_type", &name, &length, &type, &info)) return NULL;
+    void *type_address = PyLong_AsVoidPtr(type), *info_address = PyLong_AsVoidPtr(info);
+    if (PyErr_Occurred()) return NULL;
+    const char *problem = hilo_ffi_register_type(name, (size_t)length, type_address, info_address);
+    if (problem) return hilo_raise("type %s of XLA's FFI: %s", name, problem);
+    Py_RETURN_NONE;
+}
+
 /* Construction. */
 
 static int take_numbers(PyObject *sequence, Py_ssize_t low, Py_ssize_t high, Py_ssize_t *count, Py_ssize_t **numbers) {

@@ -59,6 +59,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("empty(dtype, shape)\n--\n\nA numpy array over pooled memory, 64-byte aligned, contents arbitrary.")},
     {"from_dlpack", hilo_from_dlpack, METH_VARARGS,
      PyDoc_STR("from_dlpack(capsule, dtypes)\n--\n\nA read-only array over what a DLPack capsule holds.")},
+    {"register_ffi_type", hilo_register_ffi_type, METH_VARARGS,
+     PyDoc_STR("register_ffi_type(name, type_id, type_info)\n--\n\nRegisters a type of states by addresses.")},
     {"workers", workers, METH_NOARGS, PyDoc_STR("workers()\n--\n\nNumber of worker threads alive.")},
     {NULL, NULL, 0, NULL},
 };

@@ -366,10 +366,11 @@ static int program_traverse(PyObject *self, visitproc visit, void *arg) {
     return 0;
 }
 
-/* Breaks cycles: they can only go through these two. */
+/* Breaks cycles: they can only go through these. */
 static int program_clear(PyObject *self) {
     struct hilo_program *p = (struct hilo_program *)self;
     hilo_hosts_clear(p);
+    if (p->failure) Py_SETREF(p->failure, Py_NewRef(Py_None));
     Py_CLEAR(p->keep);
     return 0;
 }
