@@ -8,8 +8,9 @@ from hilo.errors import VerifyError
 from hilo.formats import mlir_text
 from hilo.ir.dims import Guard
 from hilo.ir.module import Function
+from hilo.passes.example_sizes import example_sizes
 from hilo.passes.inline import inline
-from hilo.passes.shapes import ComputedSize, example_sizes, refine
+from hilo.passes.shapes import ComputedSize, refine
 
 
 def function(text: str) -> Function:

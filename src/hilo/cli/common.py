@@ -56,8 +56,8 @@ def arguments(f: Function, files: Sequence[str], seed: int | None,
 
 def sizes(module: Module, entry: str, dim: int | None) -> list[Sized]:
     """Types and known values of the parameters of `entry` where run-time sizes are `dim`, if the program lets them."""
+    from hilo.passes.example_sizes import example_sizes
     from hilo.passes.inline import inline
-    from hilo.passes.shapes import example_sizes
 
     if dim is None:
         raise Error(f"@{entry} has sizes that are known only at run time: choose them with --dim N, or give arrays")

@@ -84,7 +84,8 @@ def _items(op: Op, target: Target) -> Lowered:
 def _dot_as_rows(op: Op, target: Target) -> Lowered:
     """A contraction as a multiplication and a sum, row by row."""
     body = dot_as_sum(op)
-    return rows.lower(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(op.operands), target)
+    kernel = rows.lower if any(o.name == "reduce" for o in body.ops) else elementwise.lower
+    return kernel(body, [op.operands.index(x) for x in dict.fromkeys(op.operands)], len(op.operands), target)
 
 
 def _direct(op: Op, target: Target) -> Lowered:

@@ -63,7 +63,7 @@ def declared(r: Refiner, o: Op, shape: Sequence[Number]) -> TensorType:
 
 
 # ---- shapes as operands
-@rule("dynamic_reshape")
+@rule("dynamic_reshape", "chlo.dynamic_reshape")
 def _dynamic_reshape(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     t = declared(r, o, r.integers(operands[1], "the shape"))
     r.equal(operands[0].tensor.size, t.size)

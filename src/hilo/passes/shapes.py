@@ -11,7 +11,7 @@ checked once per call. Where two sizes must be equal, one takes the other's plac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from hilo.ir.dims import Atom, Guard, Number, Size
 from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
 from hilo.ir.registry import lookup
-from hilo.ir.types import Results, TensorType, Type, equations, holds_unknown_sizes, result_types
+from hilo.ir.types import Dim, Results, TensorType, Type, equations, holds_unknown_sizes, result_types
 from hilo.passes.custom_calls import sized_call
 from hilo.passes.inline import inline
 from hilo.passes.quantized import lower_quantized
@@ -59,7 +59,7 @@ def refine(f: Function, module: Module | None = None) -> Function:
     guards: dict[Any, Guard] = {}
     while True:
         r = Refiner(known, module)
-        out = r.function(f, _parameters(f, r))
+        out = r.function(f, parameters(f, r))
         found, r.guards = r.guards, []
         again = r.solve()
         known = r.known
@@ -71,7 +71,7 @@ def refine(f: Function, module: Module | None = None) -> Function:
     return out.replace(ops=[*out.params, checks, *out.ops[len(out.params) :]])
 
 
-def _parameters(f: Function, r: Refiner) -> list[Op]:
+def parameters(f: Function, r: Refiner) -> list[Op]:
     """Parameters whose unknown axes are symbols, and whose elements are, if they are few integers."""
     out = []
     for i, p in enumerate(f.params):
@@ -257,13 +257,25 @@ class Refiner:
 
     def plain(self, o: Op, operands: list[Op]) -> Op:
         """An op whose own rule infers its type from sizes like from numbers; what the rule finds equal must be so."""
+        given = o.attrs.own()
+        open_: dict[Dim, Number] = {}  # unknown sizes of the declared type, and what the rule finds them equal to
+        if o.kind.typed and "type" in given:
+            given["type"] = _each(given["type"], lambda d: d if isinstance(d, int) or d.is_known else Dim("?", d.bound))
+            open_ = {d: d for t in result_types(given["type"]) if isinstance(t, TensorType) for d in t.shape
+                     if isinstance(d, Dim) and not d.is_known}  # fmt: skip
         with equations() as found:
-            t = o.kind.infer(*[x.type for x in operands], **o.attrs.own())
+            t = o.kind.infer(*[x.type for x in operands], **given)
+        for a, b in (*found, *((b, a) for a, b in found)):
+            if a in open_ and (isinstance(b, int) or b.is_known):
+                open_[a] = b
         for a, b in found:
-            self.known_equal(a, b)
+            self.known_equal(open_.get(a, a), open_.get(b, b))
+        if open_:
+            t = _each(t, lambda d: open_.get(d, d))
         for a, b in zip(result_types(t), result_types(o.type), strict=True):
             self.agree(a, b)
-        return Op(o.kind, tuple(operands), o.attrs, t, o.loc)
+        attrs = o.attrs.replace(type=t) if open_ else o.attrs
+        return Op(o.kind, tuple(operands), attrs, t, o.loc)
 
     def known_equal(self, a: Any, b: Any) -> None:
         if all(isinstance(x, int) or x.is_known for x in (a, b)):
@@ -317,6 +329,13 @@ class Refiner:
         self.guard(holds, message, *shown)
 
 
+def _each(t: Any, change: Callable[[Any], Any]) -> Any:
+    """A type whose tensors have the sizes that `change` gives for theirs."""
+    if isinstance(t, Results):
+        return Results([_each(x, change) for x in t.types])
+    return t.with_shape([change(d) for d in t.shape]) if isinstance(t, TensorType) else t
+
+
 def _fresh(o: Op, placed: dict[Op, None]) -> list[Op]:
     """`o` and the ops under it that are not `placed`, operands first; rules make a few of them."""
     order: dict[Op, None] = {}
@@ -366,40 +385,3 @@ def _solved(a: Number, b: Number) -> tuple[Atom, Number] | None:
                 picks.append((m[0], rest))
     picks.sort(key=lambda p: (p[0].source[0] != "value", isinstance(p[1], Size), [-x for x in p[0].source[1:]]))  # type: ignore[index]
     return picks[0] if picks else None
-
-
-def example_sizes(f: Function, size: int, module: Module | None = None) -> list[tuple[TensorType, np.ndarray | None]]:
-    """For each argument of `f` its type where every free size is `size`, and its value, if it holds sizes or what is
-    checked with them.
-
-    `f` is a function before `refine`, without calls. Sizes that follow from others do; a program may still refuse them.
-    """
-    known: dict[Atom, Number] = {}
-    guards: list[Guard] = []
-    while True:
-        r = Refiner(known, module)
-        params = _parameters(f, r)
-        out = r.function(f, params)
-        again = r.solve()
-        known = r.known
-        guards += r.guards
-        if not again:
-            break
-    types = [t for o in out.ops for t in result_types(o.type) if isinstance(t, TensorType)]
-    used = {a for t in types for d in t.shape for a in dims.symbols(d)}
-    checked = {a for g in guards for a in dims.symbols(g.condition)}
-
-    def number(n: Number, other: int) -> int:
-        """`n` where sizes are `size` and integers that are no sizes `other`."""
-        return dims.evaluate(r.now(n), lambda a: min(size, a.hi) if a in used or a.source[0] == "axis" else other)  # type: ignore[index]
-
-    other = next((x for x in (size, 0) if all(number(g.condition, x) for g in guards)), 0)
-    found: list[tuple[TensorType, np.ndarray | None]] = []
-    for i, p in enumerate(params):
-        t = p.tensor
-        shape = [number(d, other) for d in t.shape]
-        elements = [dims.element(i, k) for k in range(t.size)] if p in r.values else []
-        matters = any(dims.symbol_of(n) in {*known, *used, *checked} for n in elements)
-        value = np.array([number(n, other) for n in elements]).astype(t.dtype.np).reshape(shape) if matters else None
-        found.append((t.with_shape(shape), value))
-    return found

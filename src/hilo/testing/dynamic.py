@@ -52,8 +52,8 @@ def outcomes(module: Module, ways: Iterable[Runner]) -> dict[str, tuple[str, str
 
 def examples(module: Module) -> list[list[np.ndarray]]:
     """Arguments at each of `SIZES`."""
+    from hilo.passes.example_sizes import example_sizes
     from hilo.passes.inline import inline
-    from hilo.passes.shapes import example_sizes
 
     rng = np.random.default_rng(0)
     f = inline(module, "main")
