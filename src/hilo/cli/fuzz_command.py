@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,13 +23,14 @@ if TYPE_CHECKING:
 @click.option("--formats", default="text,bytecode,hlo", show_default=True, help="What to make inputs of.")
 @click.option("--corpus", type=click.Path(path_type=Path), metavar="DIR", help="Start from the programs there, too.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Worker processes.")
+@click.option("--attacks", is_flag=True, help="Try the inputs made to hurt instead: deep, long, wide and huge ones.")
 @click.option("--limit", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
               help="Seconds of the processor's time that an input may take.")  # fmt: skip
 @click.option("--memory", type=click.IntRange(1), default=4, show_default=True, help="GiB that a worker may take.")
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("fuzz-findings"),
               show_default=True, help="The directory for inputs that fail.")  # fmt: skip
 def command(files: tuple[Path, ...], seconds: float, seed: int, formats: str, corpus: Path | None, jobs: int,
-            limit: float, memory: int, output: Path) -> None:  # fmt: skip
+            attacks: bool, limit: float, memory: int, output: Path) -> None:  # fmt: skip
     """Change valid programs; look for what ends in a crash, a hang, too much memory or an exception that is no error of
     hilo, or is printed as another program. Ends with status 1 if there is any. FILES: try these inputs instead.
 
@@ -36,11 +38,16 @@ def command(files: tuple[Path, ...], seconds: float, seed: int, formats: str, co
     hilo fuzz --seconds 600 --jobs 2
     hilo fuzz --formats bytecode --corpus testdata
     hilo fuzz fuzz-findings/*
+    hilo fuzz --attacks --limit 60
     """
     from hilo.testing.fuzz import fuzz
 
+    if attacks:
+        from hilo.testing.attacks import ATTACKS
+
+        sys.exit(_try(ATTACKS, limit, memory << 30))
     if files:
-        sys.exit(_try(files, limit, memory << 30))
+        sys.exit(_try({str(path): path.read_bytes for path in files}, limit, memory << 30))
     forms = [f.strip() for f in formats.split(",") if f.strip()]
     if not forms:
         raise hilo.Error("--formats: there is none")
@@ -58,16 +65,17 @@ def command(files: tuple[Path, ...], seconds: float, seed: int, formats: str, co
     sys.exit(1 if tally.found else 0)
 
 
-def _try(files: tuple[Path, ...], limit: float, memory: int) -> int:
+def _try(inputs: Mapping[str, Callable[[], bytes]], limit: float, memory: int) -> int:
     from hilo.testing.fuzz import Effort, Worker
 
     worker, failed = Worker(limit, memory), 0
-    for path in files:
+    for name, make in inputs.items():
+        data, how, signature, trace = make(), "", "", ""
         for effort in (Effort(compile=True), Effort(run=True)):
-            how, signature, trace = worker.examine(path.read_bytes(), effort)
-            if signature:
+            how, signature, trace = worker.examine(data, effort)
+            if signature or how == "refused":
                 break
-        click.echo(f"{path}: {signature or how}")
+        click.echo(f"{name}: {signature or how}")
         if signature:
             failed += 1
             click.echo("".join(f"    {line}\n" for line in trace.splitlines()), nl=False)

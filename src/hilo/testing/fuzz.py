@@ -14,13 +14,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from hilo.errors import Error
 from hilo.testing.fuzz_seeds import FORMATS, seeds
-from hilo.testing.fuzz_worker import Effort, work
+from hilo.testing.fuzz_worker import Effort, Task, examine, work
 from hilo.testing.mutate import joined, mutated, split
 
 SECONDS: Final = 10.0  # of the processor's time for an input; more is a hang
@@ -62,8 +63,8 @@ class Tally:
 class Worker:
     """A process that examines one input after the other; a new one takes its place when it ends, or gets old."""
 
-    def __init__(self, seconds: float = SECONDS, memory: int = MEMORY) -> None:
-        self.seconds, self.memory = seconds, memory
+    def __init__(self, seconds: float = SECONDS, memory: int = MEMORY, task: Task = examine) -> None:
+        self.seconds, self.memory, self.task = seconds, memory, task
         self._process: Any = None
         self._left = 0
 
@@ -72,7 +73,7 @@ class Worker:
         context = multiprocessing.get_context("spawn")
         self._log = Path(tempfile.mkstemp(prefix="hilo-fuzz-")[1])
         self.connection, theirs = context.Pipe()
-        args = (theirs, str(self._log), self.seconds, self.memory)
+        args = (theirs, str(self._log), self.seconds, self.memory, self.task)
         self._process = context.Process(target=work, args=args, daemon=True)
         self._process.start()
         theirs.close()
@@ -184,13 +185,15 @@ def smaller(worker: Worker, found: Found, seconds: float = SHRINKING) -> bytes:
     end = time.monotonic() + seconds
 
     def fails(data: bytes) -> bool:
-        return time.monotonic() < end and worker.examine(data, found.effort)[1] == found.signature
+        if time.monotonic() > end:
+            raise TimeoutError
+        return worker.examine(data, found.effort)[1] == found.signature
 
     data = found.data
     if found.form == "bytecode":
         return _fewer_sections(data, fails)
-    for cut in (lambda d: d.splitlines(keepends=True), lambda d: re.findall(rb"\w+|\s+|.", d, re.DOTALL)):
-        data = _fewer(cut(data), fails)
+    for part in (rb"[^\n]*\n?", rb"\w+|\s+|."):
+        data = _fewer(re.findall(part, data, re.DOTALL), fails)
     return data
 
 
@@ -199,24 +202,26 @@ def _fewer_sections(data: bytes, fails: Callable[[bytes], bool]) -> bytes:
         head, parts = split(data)
     except (Error, ValueError):
         return data
-    for k in reversed(range(len(parts))):
-        less = joined(head, parts[:k] + parts[k + 1 :])
-        if fails(less):
-            del parts[k]
-            data = less
+    with suppress(TimeoutError):
+        for k in reversed(range(len(parts))):
+            less = joined(head, parts[:k] + parts[k + 1 :])
+            if fails(less):
+                del parts[k]
+                data = less
     return data
 
 
 def _fewer(parts: list[bytes], fails: Callable[[bytes], bool]) -> bytes:
     """What is left after runs of parts have been left out, longer ones first, for as long as it fails."""
     size = len(parts) // 2
-    while size:
-        at = 0
-        while at < len(parts):
-            less = parts[:at] + parts[at + size :]
-            if less and fails(b"".join(less)):
-                parts = less
-            else:
-                at += size
-        size //= 2
+    with suppress(TimeoutError):
+        while size:
+            at = 0
+            while at < len(parts):
+                less = parts[:at] + parts[at + size :]
+                if less and fails(b"".join(less)):
+                    parts = less
+                else:
+                    at += size
+            size //= 2
     return b"".join(parts)

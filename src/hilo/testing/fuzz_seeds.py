@@ -18,7 +18,7 @@ from hilo.formats import sniff
 from hilo.ir.module import Function, Module, parameter, topological
 from hilo.ir.op import Op
 from hilo.testing.generate import generate
-from hilo.testing.pieces import INTERNAL, all_ops
+from hilo.testing.pieces import all_ops
 
 FORMATS: Final = ("text", "bytecode", "hlo")
 LARGEST: Final = 1 << 16  # bytes of a file: mutating and reading larger ones takes the time of many small ones
@@ -59,7 +59,7 @@ def written(module: Module, form: str) -> bytes | None:
 
 def _examples() -> Iterator[Module]:
     for kind in all_ops():
-        if kind.full_name in (*INTERNAL, *_NOT_ALONE):
+        if kind.dialect == "hilo" or kind.full_name in _NOT_ALONE:  # made by the compiler alone
             continue
         for types, attrs in kind.examples:
             params: list[Op] = [parameter(i, t) for i, t in enumerate(types)]

@@ -14,10 +14,10 @@ import resource
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from hilo.errors import Error
 from hilo.ir.module import Module
@@ -182,8 +182,12 @@ def _for(seconds: float) -> Iterator[None]:
 
 
 # ---- the process
-def work(connection: Any, log: str, seconds: float, memory: int) -> None:
-    """Take (data, effort) from `connection`, answer how far it got, or ("signature", "trace"), until it is closed.
+Task: TypeAlias = Callable[[bytes, Effort], str]
+
+
+def work(connection: Any, log: str, seconds: float, memory: int, task: Task = examine) -> None:
+    """Take (data, effort) from `connection`, answer what `task` says of them, or ("signature", "trace") of what it
+    raises, until it is closed.
 
     An input that takes more than `seconds` of the processor's time, or crashes, ends the process; `log` then holds
     where it was. Addresses beyond `memory` bytes are refused, which Python tells as MemoryError.
@@ -208,7 +212,7 @@ def work(connection: Any, log: str, seconds: float, memory: int) -> None:
         random.seed(0)
         signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
-            answer: Any = examine(data, effort)
+            answer: Any = task(data, effort)
         except BaseException as e:
             answer = signature(e), "".join(traceback.format_exception(e, limit=-12))
         signal.setitimer(signal.ITIMER_PROF, 0)
