@@ -47,8 +47,8 @@ def _call(like: np.ndarray, names: str, *args: Any, **options: Any) -> tuple[Any
     return out if isinstance(out, tuple) else (out,)
 
 
-def _letter(attributes: Attributes, name: str, default: str = "") -> str:
-    """An attribute that is a character, given by its number."""
+def letter_of(attributes: Attributes, name: str, default: str = "") -> str:
+    """An attribute that is a character, given by its number. Raises `Error` if there is none, and no default."""
     value = attributes.get(name)
     if value is None and default:
         return default
@@ -58,7 +58,7 @@ def _letter(attributes: Attributes, name: str, default: str = "") -> str:
 
 
 def _lower(attributes: Attributes) -> int:
-    return int(_letter(attributes, "uplo") == "L")
+    return int(letter_of(attributes, "uplo") == "L")
 
 
 def _lwork(like: np.ndarray, n: int) -> dict[str, int]:
@@ -122,7 +122,7 @@ def _ormqr(a: Attributes, like: Sequence[np.ndarray], x: np.ndarray, tau: np.nda
 def _svd(routine: str) -> One:
     def run(a: Attributes, like: Sequence[np.ndarray], x: np.ndarray) -> Sequence[Any]:
         """x -> (nothing), s, u, vt, info; mode A (all), S (the first ones) or N (no vectors)"""
-        mode = _letter(a, "mode")
+        mode = letter_of(a, "mode")
         if mode not in "ASN":
             raise Unsupported(f"mode {mode} of {routine}")
         if not x.size:
@@ -137,14 +137,14 @@ def _syevd(a: Attributes, like: Sequence[np.ndarray], x: np.ndarray) -> Sequence
     """x -> vectors, w, info"""
     if not x.size:
         return x, like[1], 0
-    vectors = _letter(a, "mode", "V") == "V"
+    vectors = letter_of(a, "mode", "V") == "V"
     w, v, info = _call(x, "syevd/heevd", x, compute_v=int(vectors), lower=_lower(a))
     return v if vectors else x, w, info
 
 
 def _geev(a: Attributes, like: Sequence[np.ndarray], x: np.ndarray) -> Sequence[Any]:
     """x -> w (real: wr, wi), left vectors, right vectors, info; vectors are complex"""
-    left, right = (_letter(a, f"compute_{side}") == "V" for side in ("left", "right"))
+    left, right = (letter_of(a, f"compute_{side}") == "V" for side in ("left", "right"))
     is_complex = x.dtype.kind == "c"
     if not x.size:
         return *like[: 1 if is_complex else 2], *like[-3:-1], 0
@@ -172,11 +172,11 @@ def _unpacked(wi: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 def _gees(a: Attributes, like: Sequence[np.ndarray], x: np.ndarray) -> Sequence[Any]:
     """x -> t, vectors, w (real: wr, wi), number of selected, info"""
-    if _letter(a, "sort", "N") != "N":
+    if letter_of(a, "sort", "N") != "N":
         raise Unsupported("Schur forms with sorted eigenvalues")
     if not x.size:
         return x, *like[1:-2], 0, 0
-    vectors = _letter(a, "mode") == "V"
+    vectors = letter_of(a, "mode") == "V"
     t, _, *w, vs, _, info = _call(x, "gees", lambda *_: 0, x, compute_v=int(vectors), lwork=max(3, 32 * len(x)))
     return t, vs if vectors else like[1], *w, 0, info
 
@@ -214,8 +214,8 @@ def _trsm(a: Attributes, like: Sequence[np.ndarray], x: np.ndarray, b: np.ndarra
     """triangular x, b -> y with op(x) @ y = b, or y @ op(x) = b"""
     if not b.size:
         return (b,)
-    trans = {"N": 0, "T": 1, "C": 2}[_letter(a, "trans_x")]
-    diag, side = int(_letter(a, "diag") == "U"), int(_letter(a, "side") == "R")
+    trans = {"N": 0, "T": 1, "C": 2}[letter_of(a, "trans_x")]
+    diag, side = int(letter_of(a, "diag") == "U"), int(letter_of(a, "side") == "R")
     return _call(b, "trsm", 1.0, x, b, side=side, lower=_lower(a), trans_a=trans, diag=diag)
 
 

@@ -152,24 +152,24 @@ def _one_by_one(
     return order
 
 
-def _by(direction: str, *dtypes: DType, compare_type: str = "NOTYPE") -> Function:
+def ordered_by(direction: str, *dtypes: DType, compare_type: str = "NOTYPE") -> Function:
     """The comparator that looks at the first input only."""
     pairs = scalars(d for d in dtypes for _ in range(2))
     return region(pairs, lambda a, b, *_: compare(a, b, comparison_direction=direction, compare_type=compare_type))
 
 
 sort.examples += [
-    ((TensorType(f32, (37,)),), {"dimension": 0, "comparator": _by("LT", f32)}),
-    ((TensorType(i32, (3, 20)), TensorType(f64, (3, 20))), {"comparator": _by("GT", i32, f64)}),
-    ((TensorType(i8, (33, 5)),), {"dimension": 0, "is_stable": True, "comparator": _by("LT", i8)}),
+    ((TensorType(f32, (37,)),), {"dimension": 0, "comparator": ordered_by("LT", f32)}),
+    ((TensorType(i32, (3, 20)), TensorType(f64, (3, 20))), {"comparator": ordered_by("GT", i32, f64)}),
+    ((TensorType(i8, (33, 5)),), {"dimension": 0, "is_stable": True, "comparator": ordered_by("LT", i8)}),
     ((TensorType(bf16, (2, 17, 3)), TensorType(i64, (2, 17, 3)), TensorType(u8, (2, 17, 3))),
-     {"dimension": -2, "comparator": _by("LT", bf16, i64, u8, compare_type="TOTALORDER")}),
-    ((TensorType(c64, (9,)), TensorType(i1, (9,))), {"comparator": _by("LT", c64, i1)}),
+     {"dimension": -2, "comparator": ordered_by("LT", bf16, i64, u8, compare_type="TOTALORDER")}),
+    ((TensorType(c64, (9,)), TensorType(i1, (9,))), {"comparator": ordered_by("LT", c64, i1)}),
     ((TensorType(f32, (11,)), TensorType(f32)),  # the last operand is captured
      {"comparator": region(scalars((f32, f32, f32)), lambda a, b, c: compare(a, c, comparison_direction="LT"))}),
-    ((TensorType(f32, (0, 4)),), {"comparator": _by("LT", f32)}),
-    ((TensorType(f32, (4, 0)),), {"comparator": _by("LT", f32)}),
-    ((TensorType(f32, (1,)),), {"comparator": _by("LT", f32)}),
+    ((TensorType(f32, (0, 4)),), {"comparator": ordered_by("LT", f32)}),
+    ((TensorType(f32, (4, 0)),), {"comparator": ordered_by("LT", f32)}),
+    ((TensorType(f32, (1,)),), {"comparator": ordered_by("LT", f32)}),
 ]  # fmt: skip
 
 
@@ -228,5 +228,5 @@ class top_k:
 
 def descending(d: DType) -> Function:
     """The comparator of `top_k`, which moves i32 indices along."""
-    return _by("GT", d, i32, compare_type="TOTALORDER" if d.is_float else "NOTYPE")
+    return ordered_by("GT", d, i32, compare_type="TOTALORDER" if d.is_float else "NOTYPE")
 

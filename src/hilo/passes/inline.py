@@ -13,6 +13,7 @@ from hilo.ir.registry import REGISTRY
 from hilo.ir.types import Results
 from hilo.ops.shardy import check_whole, manual_computation, named_computation
 from hilo.passes.futures import lower_futures
+from hilo.passes.known_calls import known_call
 from hilo.rewrite.bodies import instantiate
 from hilo.rewrite.regions import Effects, Regions, regions
 
@@ -120,6 +121,9 @@ class _Inliner:
             elif (known_op := op_of_composite(op)) is not None:
                 kept.append(known_op)
                 results = (known_op,)
+            elif (body := known_call(op, self.computation)) is not None:
+                copies, results = instantiate(body, op.operands, op.loc)
+                kept += copies
             elif callee is not None:
                 results = self.call(op, callee, known, kept)
             else:
@@ -133,6 +137,12 @@ class _Inliner:
             else:
                 new[old] = results[0]
         return f.replace(ops=kept, results=[new.get(r, r) for r in f.results]) if new or several else f
+
+    def computation(self, name: str) -> Function:
+        """The flat function `name`, which is no part of the program but by an op's wish."""
+        if name not in self.module.functions:
+            raise Error(f"there is no function @{name}")
+        return self.flatten(self.module[name])
 
     def in_place(self, op: Op, out: list[Op]) -> tuple[Op, ...]:
         """The results of the region of a computation, its ops copied to `out`."""
