@@ -17,7 +17,7 @@ from runtime_entries import NATIVE, c_compiler
 
 import hilo
 from hilo.custom_calls import registry
-from hilo.runtime.foreign import STAGES
+from hilo.runtime.foreign import STAGES, _share_status
 
 F3 = "tensor<3xf32>"
 X = np.array([1, 2, 3], np.float32)
@@ -32,6 +32,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("targets") / "targets.so"
     flags = ["-std=gnu11", "-O1", "-shared", "-fPIC", "-pthread", f"-I{NATIVE}"]
     subprocess.run([compiler, *flags, str(Path(__file__).parent / "targets.c"), "-o", str(path)], check=True)
+    _share_status()  # tests load it by themselves, too
     return path
 
 
@@ -442,3 +443,20 @@ def test_jax_leaves_the_version_out_beside_its_dictionary(target: Any) -> None:
     target("ffi_scale", "xla-ffi")
     attrs = "mhlo.backend_config = {factor = 3.0 : f32}"
     assert both(call("ffi_scale", attrs), X)[0].tolist() == [3, 6, 9]
+
+
+def test_an_operand_that_nobody_else_needs_is_given_up_to_its_alias(target: Any) -> None:
+    target("in_place")
+    alias = ("output_operand_aliases = [#stablehlo.output_operand_alias<output_tuple_indices = [], "
+             "operand_index = 0, operand_tuple_indices = []>]")  # fmt: skip
+    text = f"""func.func @main(%x: {F3}) -> {F3} {{
+      %a = stablehlo.exponential %x : {F3}
+      %b = stablehlo.custom_call @in_place(%a) {{{alias}}} : ({F3}) -> {F3}
+      %c = stablehlo.custom_call @in_place(%b) {{{alias}}} : ({F3}) -> {F3}
+      %d = stablehlo.add %c, %USED : {F3}
+      return %d : {F3} }}"""
+    zero = np.zeros(3, np.float32)
+    assert "copy" not in hilo.compile(text.replace("%USED", "%c")).text("plan")
+    assert both(text.replace("%USED", "%c"), zero)[0].tolist() == [6, 6, 6]
+    for other, result in (("%a", 4), ("%b", 5), ("%x", 3)):
+        assert both(text.replace("%USED", other), zero)[0].tolist() == [result] * 3

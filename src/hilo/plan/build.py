@@ -275,9 +275,11 @@ def _custom_call(scope: Scope, op: Op) -> Slot:
     """Code outside of the program. A result that is the alias of an operand has the operand's value at its place."""
     target = registry.find(op.attrs["call_target_name"])
     operands = list(_leaves([scope.slots[o] for o in op.operands]))
-    slots = tuple(_places(scope, op, i, t) for i, t in enumerate(result_types(op.type)))
+    aliases = signature_of(op).aliases
+    given_up = _given_up(scope, op, aliases)
+    slots = tuple(given_up.get(i) or _places(scope, op, i, t) for i, t in enumerate(result_types(op.type)))
     results = list(_leaves(slots))
-    for result, operand in signature_of(op).aliases:
+    for result, operand in aliases:
         if results[result] is not operands[operand]:
             scope.steps.append(Copy(results[result], operands[operand]))
             operands[operand] = results[result]
@@ -289,6 +291,22 @@ def _custom_call(scope: Scope, op: Op) -> Slot:
     scope.plan.hosts.append(call)
     scope.steps.append(call)
     return slots if isinstance(op.type, Results) else slots[0]
+
+
+def _given_up(scope: Scope, op: Op, aliases: Iterable[tuple[int, int]]) -> dict[int, Buffer]:
+    """Results of a call that lie where an operand is, since nobody else needs that: by the result's number."""
+    if any(isinstance(t, TupleType) for t in (*(o.type for o in op.operands), *result_types(op.type))):
+        return {}
+    results = [i for i, t in enumerate(result_types(op.type)) if isinstance(t, TensorType)]
+    operands = [o for o in op.operands if isinstance(o.type, TensorType)]
+    found: dict[int, Buffer] = {}
+    for result, operand in aliases:
+        o, index = operands[operand], results[result]
+        root, slot = scope.root(o), scope.slots[o]
+        alone = scope.is_made_here(root) and scope.uses[root] == 1 and slot.kind == "temp"
+        if alone and (op, index) not in scope.wanted and slot not in found.values():
+            found[index] = slot
+    return found
 
 
 def _places(scope: Scope, op: Op, index: int, t: Type) -> Slot:

@@ -20,7 +20,7 @@ OTHERWISE: Final[dict[str, str]] = {
     "stablehlo.composite": "inlined as its decomposition (passes/inline.py)",
     "stablehlo.uniform_dequantize": "plain ops on integers and floats (passes/quantized.py)",
     "stablehlo.uniform_quantize": "plain ops on integers and floats (passes/quantized.py)",
-    "stablehlo.custom_call": "markers of sharding vanish (passes/legalize.py); any other is `Unsupported`",
+    "stablehlo.custom_call": "a step of the plan that calls its target (plan/build.py); markers vanish",
 }
 # Made and used by the compiler alone, so that programs, and what shards them, never hold one.
 INTERNAL: Final = ("hilo.parameter", "hilo.get", "hilo.fusion")
