@@ -150,6 +150,7 @@ def test_results_in_each_others_places(run: Run) -> None:
         (lambda x: (x, x), " returned 2 results, but 1 are wanted"),
         (lambda x: None, " returned 0 results, but 1 are wanted"),
         (lambda x: "text", r": result 0 is <U4\[\], but f32\[3\] is wanted"),
+        (lambda x: ([[1], [1, 2]],), ": result 0 is no array: "),
         (lambda x: 1 / 0, " failed: ZeroDivisionError: division by zero"),
         (lambda x, y: x, " failed: TypeError: .* missing 1 required positional argument: 'y'"),
     ],

@@ -18,6 +18,7 @@ import numpy as np
 
 from hilo.custom_calls.site import CallSite
 from hilo.errors import Error, Unsupported
+from hilo.ir.types import TensorType
 
 # Modules whose import registers targets (`register(..., builtin=True)`).
 BUILTIN: Final[list[str]] = [
@@ -151,20 +152,23 @@ def call_python(
 ) -> list[np.ndarray]:
     """Call a Python target; its results as a list of arrays, checked. `places` are arrays for them, which a function
     that takes `out` may fill. What the function raises comes out as `Error` that it caused, an `Error` as it is."""
-    if "out" in target.keywords and places is None:
-        places = [np.empty(t.shape, t.dtype.np) for t in site.results]
-    given = {"results": site.results, "attributes": site.attributes, "backend_config": site.backend_config,
-             "call": site, "out": tuple(places or ())}  # fmt: skip
+    keywords = _keywords(target, site, places) if target.keywords else {}
     try:
-        out = target.function(*operands, **{k: given[k] for k in target.keywords})
-        if out is None and "out" in target.keywords:
-            out = given["out"]
+        out = target.function(*operands, **keywords)
     except Error:
         raise
     except Exception as e:
         text = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
         raise Error(f"custom call target {target.name!r} failed: {text}") from e
-    return check_results(target.name, site, out)
+    return check_results(target.name, site, keywords.get("out") if out is None else out)
+
+
+def _keywords(target: Target, site: CallSite, places: Sequence[np.ndarray] | None) -> dict[str, Any]:
+    if "out" in target.keywords and places is None:
+        places = [np.empty(t.shape, t.dtype.np) for t in site.results]
+    given = {"results": site.results, "attributes": site.attributes, "backend_config": site.backend_config,
+             "call": site, "out": tuple(places or ())}  # fmt: skip
+    return {k: given[k] for k in target.keywords}
 
 
 def check_results(name: str, site: CallSite, out: Any) -> list[np.ndarray]:
@@ -178,9 +182,16 @@ def check_results(name: str, site: CallSite, out: Any) -> list[np.ndarray]:
         raise Error(f"custom call target {name!r} returned {n}, but {len(want)} are wanted")
     arrays = []
     for i, (value, t) in enumerate(zip(out, want, strict=True)):
-        a = np.asarray(value)
-        fits = a.ndim == t.rank and all(n == m for n, m in zip(a.shape, t.shape) if isinstance(m, int))
-        if a.dtype != t.dtype.np or not fits:
+        try:
+            a = np.asarray(value)
+        except Exception as e:
+            raise Error(f"custom call target {name!r}: result {i} is no array: {e}") from e
+        if a.dtype != t.dtype.np or (a.shape != t.shape and not _fits(a.shape, t)):
             raise Error(f"custom call target {name!r}: result {i} is {a.dtype}{list(a.shape)}, but {t} is wanted")
         arrays.append(a)
     return arrays
+
+
+def _fits(shape: tuple[int, ...], t: TensorType) -> bool:
+    """Whether an array's shape is that of a type with sizes that are not known."""
+    return len(shape) == t.rank and all(n == m for n, m in zip(shape, t.shape) if isinstance(m, int))
