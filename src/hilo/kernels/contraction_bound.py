@@ -36,7 +36,7 @@ class Panels:
         """The operand (a dense array) in this layout: [batch, k * columns]."""
         dims = (*self.batch, *self.k, *self.n)
         strides = [d.b * operand.itemsize for d in dims]
-        dense = np.ascontiguousarray(operand).reshape(-1)  # as bytes, since numpy strides no types that it does not know
+        dense = np.ascontiguousarray(operand).reshape(-1)  # as bytes: numpy strides no types that it does not know
         view = np.ndarray([d.size for d in dims], dense.dtype, dense.view(np.uint8), strides=strides)
         bt, k, n = (int(np.prod([d.size for d in ds], dtype=np.int64)) for ds in (self.batch, self.k, self.n))
         b = view.reshape(bt, k, n).astype(self.dtype.np, copy=False)

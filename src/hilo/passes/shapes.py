@@ -23,7 +23,7 @@ from hilo.ir.dims import Atom, Guard, Number, Size
 from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
 from hilo.ir.registry import lookup
-from hilo.ir.types import Dim, Results, TensorType, Type, equations, holds_unknown_sizes, result_types
+from hilo.ir.types import Dim, Results, TensorType, TupleType, Type, equations, holds_unknown_sizes, result_types
 from hilo.passes.custom_calls import sized_call
 from hilo.passes.inline import inline
 from hilo.passes.quantized import lower_quantized
@@ -233,7 +233,8 @@ class Refiner:
             self.assertion(o, operands)
             return None
         static = all(isinstance(t, TensorType) and t.is_static for x in operands for t in result_types(x.type))
-        static = static and all(not isinstance(t, TensorType) or t.is_static for t in result_types(o.type))
+        static = static and all(t.is_static if isinstance(t, TensorType) else not isinstance(t, TupleType)
+                                for t in result_types(o.type))  # fmt: skip
         static = static and not (name in _REGIONS_OF_VALUES and holds_unknown_sizes(o))
         call = CALLS.get(o.attrs["call_target_name"]) if name == "stablehlo.custom_call" else None
         if call is None and name == "stablehlo.custom_call" and shape_operands(o.attrs):
