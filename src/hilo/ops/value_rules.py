@@ -93,6 +93,7 @@ def _rng(op: Op) -> None:
 
 _CHECKS: Final[dict[str, Callable[[Op], None]]] = {
     "stablehlo.dynamic_reshape": _reshape,
+    "chlo.dynamic_reshape": _reshape,
     "stablehlo.dynamic_broadcast_in_dim": _broadcast,
     "stablehlo.dynamic_iota": _iota,
     "stablehlo.dynamic_pad": _pad,

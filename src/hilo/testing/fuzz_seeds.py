@@ -32,9 +32,14 @@ _SNIFFED: Final = {"mlir_text": "text", "bytecode": "bytecode", "hlo_text": "hlo
 
 def seeds(form: str, corpus: Path | None = None) -> list[bytes]:
     """Valid inputs of a format. Raises `Error` if `corpus` is given and is no directory."""
-    found = [written(m, form) for m in programs()]
-    kept = list(dict.fromkeys(x for x in found if x is not None))
-    return [*kept, *(_files(form, corpus) if corpus is not None else ())]
+    return [*_own(form), *(_files(form, corpus) if corpus is not None else ())]
+
+
+@cache
+def _own(form: str) -> tuple[bytes, ...]:
+    """Our programs in a format. Bytecode has no CHLO: its special functions would be thousands of plain ops."""
+    fitting = [m for m in programs() if form != "bytecode" or all(o.kind.dialect != "chlo" for o in m["main"].ops)]
+    return tuple(dict.fromkeys(filter(None, (written(m, form) for m in fitting))))
 
 
 @cache

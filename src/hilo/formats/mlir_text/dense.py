@@ -167,13 +167,18 @@ def _floats(flat: bytes, dtype: DType, count: int) -> Any:
     return out
 
 
+def _shown(item: bytes) -> str:
+    """The start of an element for a message."""
+    return item[:40].decode(errors="replace")
+
+
 def _float(item: bytes) -> float:
     if item.translate(None, _NUMERIC):
-        raise Error(f"'{item[:40].decode()}' is not a floating-point number")
+        raise Error(f"'{_shown(item)}' is not a floating-point number")
     try:
         return float(item)
     except ValueError:
-        raise Error(f"'{item[:40].decode()}' is not a floating-point number") from None
+        raise Error(f"'{_shown(item)}' is not a floating-point number") from None
 
 
 def round_to(values: Any, dtype: DType) -> Any:
@@ -190,9 +195,9 @@ def _hex_word(item: bytes, bits: int) -> int:
     try:
         word = int(item, 16)
     except ValueError:
-        raise Error(f"'{item[:40].decode()}' is not a hex number") from None
+        raise Error(f"'{_shown(item)}' is not a hex number") from None
     if word < 0 or word >> bits:
-        raise Error(f"'{item[:40].decode()}' has more than {bits} bits")
+        raise Error(f"'{_shown(item)}' has more than {bits} bits")
     return word
 
 
@@ -223,7 +228,7 @@ def _slow_integers(flat: bytes, dtype: DType, low: int, high: int) -> Any:
         elif digits.isdigit() and len(digits) < 40:
             number = int(item)
         else:
-            raise Error(f"'{item[:40].decode()}' is not an integer")
+            raise Error(f"'{_shown(item)}' is not an integer")
         if not low <= number <= high:
             raise Error(f"the integer {number} is out of the range of {dtype}")
         numbers.append(number if number < 1 << 63 or dtype.kind == "u" else number - (1 << 64))
