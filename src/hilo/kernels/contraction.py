@@ -19,6 +19,7 @@ from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
 from hilo.kernels.contraction_bound import Panels, constant_of
 from hilo.kernels.contraction_nest import Nest, Place
 from hilo.kernels.contraction_plan import Plan, plan, recipe
+from hilo.kernels.contraction_product import lower_product
 from hilo.kernels.contraction_sizes import MANY, Expected, by_rows, is_static, planned_for, with_sizes
 from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.lowered import Lowered, Phase
@@ -50,6 +51,10 @@ def lower_contraction(op: Op, target: Target, epilogue: Epilogue | None = None) 
     if c.out.size == 0:
         return Lowered([])
     constant = tuple(constant_of(o) is not None for o in op.operands)
+    if op.attrs.get("algorithm") is None:
+        found = lower_product(c, target, epilogue, constant[1])
+        if found is not None:
+            return found
 
     def one(c: Contraction, rows: Expected) -> Lowered:
         return _Lowering(c, target, epilogue, op.attrs.get("algorithm"), constant, rows).run()

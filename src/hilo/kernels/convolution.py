@@ -16,7 +16,7 @@ from hilo.kernels import convolution_direct
 from hilo.kernels.contraction_algebra import Dim
 from hilo.kernels.contraction_bound import constant_of
 from hilo.kernels.convolution_lower import Implicit, Operands
-from hilo.kernels.convolution_plan import Plan, Problem, plan
+from hilo.kernels.convolution_plan import Plan, Problem
 from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.lowered import Lowered
 from hilo.ops.convolution import is_canonical, windows
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 SMALL: Final = 1 << 15  # products below which a kernel of its own is as good
-MOST_SUMS: Final = 1 << 19  # bytes of sums on the stack
 
 
 def lower(op: Op, target: Target) -> Lowered:
@@ -43,16 +42,13 @@ def lower_convolution(op: Op, target: Target, epilogue: Epilogue | None = None) 
         return Lowered([])
     if not is_canonical(op.attrs.own(), op.tensor.rank):
         raise Unsupported("only the layout that legalizing makes has a kernel", op=op.kind.full_name, loc=op.loc)
-    p = planned(op, target)
-    if p is None:
+    found = planned(op, target, epilogue)
+    if found is None:
         return convolution_direct.lower(op, target, epilogue)
-    k, n = p.problem.depth, p.problem.outputs
-    x, w = (o.tensor for o in op.operands)
-    operands = Operands(x, w, op.tensor, held_in(op), (Dim(k, 0, n),), (Dim(n, 0, 1),))
-    return Implicit(operands, p, target, epilogue, (epilogue and epilogue.numbers) or (0, 1)).run()
+    return Implicit(*found, target, epilogue, (epilogue and epilogue.numbers) or (0, 1)).run()
 
 
-def planned(op: Op, target: Target) -> Plan | None:
+def planned(op: Op, target: Target, epilogue: Epilogue | None = None) -> tuple[Operands, Plan] | None:
     """How the kernel of `op` multiplies matrices, if it does."""
     x, w, t = op.operands[0].tensor, op.operands[1].tensor, op.tensor
     held = held_in(op)
@@ -65,10 +61,12 @@ def planned(op: Op, target: Target) -> Plan | None:
     p = Problem(x.shape[0], spatial, places, moved, w.shape[-2], w.shape[-1], groups)
     if p.rows * p.depth * p.outputs < SMALL or p.outputs // groups < lanes:
         return None
-    found = plan(p, held.itemsize, lanes, target, constant_of(op.operands[1]) is not None)
-    if found is None or (found.blocks > 1 and found.slots * found.width * held.itemsize > MOST_SUMS):
-        return None
-    return found
+    k, n = p.depth, p.outputs
+    stored = (epilogue.out if epilogue else t).dtype
+    bound = constant_of(op.operands[1]) is not None
+    operands = Operands(x, w, t, stored, held, (Dim(k, 0, n),), (Dim(n, 0, 1),), bound)
+    found = operands.plan(p, target)
+    return None if found is None else (operands, found)
 
 
 def held_in(op: Op) -> DType:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hilo.ir.dtypes import DType
 from hilo.ir.types import TensorType
@@ -14,7 +15,7 @@ from hilo.kernels import convolution_walk as walk
 from hilo.kernels.contraction_algebra import Dim
 from hilo.kernels.contraction_bound import Panels
 from hilo.kernels.contraction_finish import store
-from hilo.kernels.convolution_plan import Plan
+from hilo.kernels.convolution_plan import SKEW, Plan, Problem, crowded, plan
 from hilo.kernels.elementwise import new_func
 from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.items import digest
@@ -23,22 +24,41 @@ from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
 from hilo.loop import arith, index
 from hilo.loop.builder import I64, Builder, Func, Node
+from hilo.loop.index import Index
+from hilo.ops.window_axes import Axis
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
+MOST_SUMS: Final = 1 << 19  # bytes of sums on the stack
+
 
 @dataclass(frozen=True)
 class Operands:
-    """What is multiplied: types of A (rows dense, in the order of the problem), of B, and of the result before its
-    epilogue; the type that sums are held in; how B lies in its operand if it is a constant."""
+    """What is multiplied: types of A (rows dense, in the order of the problem), of B, of the result before its epilogue
+    and of what is stored; the type that sums are held in; how B lies in its operand; whether it is a constant."""
 
     a: TensorType
     b: TensorType
     out: TensorType
+    stored: DType
     held: DType
     b_depth: tuple[Dim, ...]
     b_columns: tuple[Dim, ...]
+    bound: bool
+
+    @property
+    def direct(self) -> bool:
+        """Whether sums have the type of what is stored: they are added up in its place."""
+        return self.out.dtype is self.held and self.stored is self.held
+
+    def plan(self, p: Problem, target: Target) -> Plan | None:
+        """How `p` is computed, if it is to be."""
+        lanes = target.lanes(self.held)
+        found = plan(p, self.held.itemsize, lanes, target, self.bound, self.direct)
+        if found is None or (found.blocks > 1 and found.slots * found.width * self.held.itemsize > MOST_SUMS):
+            return None
+        return found
 
 
 class Implicit:
@@ -54,6 +74,7 @@ class Implicit:
         self.result = epilogue.first + len(epilogue.operands) if epilogue else 2
         self.phases: list[Phase] = []
         self.scratch = 0
+        self.copied = False
         self.helpers: list[Func] = []
 
     def helper(self, func: Func) -> str:
@@ -62,8 +83,10 @@ class Implicit:
 
     def run(self) -> Lowered:
         p, x = self.p, self.x
-        if x.a.dtype is not self.held:
-            self.widen(x.a)
+        if crowded(p, self.size):
+            p = self.copied_rows()
+        elif x.a.dtype is not self.held:
+            self.widened()
         arranged = {}
         if not p.packs:
             widths = (p.width,) * p.panels
@@ -78,22 +101,45 @@ class Implicit:
         self.phases.append(Phase(func, units, p.cost / units, self.helpers))
         return Lowered(self.phases, self.scratch, arranged=arranged)
 
-    def widen(self, x: TensorType) -> None:
+    def widened(self) -> None:
         """lhs in the type of the sums, in scratch."""
-        rows, columns = prod(x.shape[:-1]), x.shape[-1]
-        self.scratch = -(-rows * columns * self.size // RESULT_ALIGN) * RESULT_ALIGN
-        source, to = self.numbers[0], self.result + 1
+        x = self.x.a
+        self.copy_a(prod(x.shape[:-1]), x.shape[-1], x.shape[-1], lambda i, j: i * x.shape[-1] + j)
+
+    def copied_rows(self) -> Plan:
+        """The rows of A in scratch, and the plan for those."""
+        q = self.p.problem
+        (region,) = self.p.regions
+        dims = sorted(region.dims, key=lambda d: -d.m)
+
+        def source(i: Index, j: Index) -> Index:
+            at = j + region.a
+            for d, x in zip(dims, index.delinear(i, [d.size for d in dims]), strict=True):
+                at = at + x * d.a
+            return at
+
+        pitch = q.inputs + SKEW
+        self.copy_a(q.rows, q.inputs, pitch, source)
+        p = self.x.plan(Problem(1, (q.rows,), (q.rows,), (Axis(),), q.inputs, q.outputs, 1, pitch), self.target)
+        assert p is not None  # the same problem with other strides
+        self.p = p
+        return p
+
+    def copy_a(self, rows: int, columns: int, pitch: int, source: Callable[[Index, Index], Index]) -> None:
+        """A phase that copies A to scratch, in the type of the sums."""
+        self.copied = True
+        self.scratch = -(-rows * pitch * self.size // RESULT_ALIGN) * RESULT_ALIGN
+        x, number, to = self.x.a, self.numbers[0], self.result + 1
         unit = contraction_pack.rows_unit(
-            lambda _, i, j: i * columns + j, (1, rows, columns), columns, x.dtype, self.held,
-            lambda b, bufs: (pointer(b, bufs, source), pointer(b, bufs, to)), None, 0, self.target)  # fmt: skip
-        self.phases.append(Phase(contraction_pack.phase_func("contraction_widen", unit), rows, columns * 0.1))
+            lambda _, i, j: source(i, j), (1, rows, columns), pitch, x.dtype, self.held,
+            lambda b, bufs: (pointer(b, bufs, number), pointer(b, bufs, to)), None, 0, self.target)  # fmt: skip
+        self.phases.append(Phase(contraction_pack.phase_func("contraction_rows", unit), rows, columns * 0.1))
 
     def table(self, b: Builder, bufs: Node) -> walk.Table:
         """The walk's table."""
         p, size, q = self.p, self.size, self.p.problem
-        widened = self.x.a.dtype is not self.held
         memory = size if not p.packs else self.x.b.dtype.itemsize
-        direct = self.epilogue is None and self.x.out.dtype is self.held
+        direct = self.x.direct
         row_bytes = p.width * size
         block = p.segments_step * p.inner_step * row_bytes
         rows = max(r.rows * r.pair for r in p.regions)
@@ -101,11 +147,11 @@ class Implicit:
         narrow = "" if self.x.b.dtype is self.held else self.x.b.dtype.name
         pack = tile.Pack(self.held.name, narrow, p.vectors, p.lanes, self.target.has_masks)
         head: dict[str, int | Node] = {
-            "a": pointer(b, bufs, self.result + 1 if widened else self.numbers[0]),
+            "a": pointer(b, bufs, self.result + 1 if self.copied else self.numbers[0]),
             "b": pointer(b, bufs, self.numbers[1]),
             "result": pointer(b, bufs, self.result),
             "sums": b.alloca((p.slots if several else rows) * row_bytes),
-            "packed": b.alloca(block) if p.packs else 0,
+            "packed": b.alloca(block * p.together) if p.packs else 0,
             "finish": b.funcptr(self.helper(self.finish())),
             "pack": b.funcptr(self.helper(tile.pack(pack))) if p.packs else 0,
             "units_m": p.units_m,
@@ -118,7 +164,9 @@ class Implicit:
             "b_panel": p.width * memory if p.packs else q.depth * row_bytes,
             "per_group": p.panels // q.groups,
             "a_group": q.inputs * size,
+            "together": p.together,
             "direct": int(direct),
+            "finishes": int(self.epilogue is not None),
             "outer": p.outer,
             "segments": p.segments,
             "inner": p.inner,
@@ -201,6 +249,6 @@ class Implicit:
             else:
                 b.for_(0, live, 1, one)
 
-        func = walk.finish(p.width, size, row)
+        func = walk.finish(p.width, row)
         func.name = f"conv_finish.{digest(func)}"
         return func

@@ -22,9 +22,12 @@ if TYPE_CHECKING:
 
 REGIONS: Final = 64  # more than these are no use
 PANEL_BYTES: Final = 160 << 10  # of a block of a panel of B, in the second-level cache
-PACKED_BYTES: Final = 96 << 10  # of one that is packed first
+PACKED_BYTES: Final = 192 << 10  # of blocks of panels that are packed first
+SKEW: Final = 16  # elements between copied rows of lhs, lest all rows fall into one set of the cache
+PACKED_PANELS: Final = 8  # so many of them at most
 SUMS_BYTES: Final = 64 << 10  # of a unit's sums of a panel between blocks of k
 HALF_TILES: Final = 7  # tiles of rows that make it worth sharing out the rows
+PACKED_TILES: Final = 12  # that use what is packed often enough
 OVERHEAD: Final = 24.0  # of a tile, in multiply-adds of vectors
 
 
@@ -39,6 +42,7 @@ class Problem:
     inputs: int  # input features of a group
     outputs: int
     groups: int = 1
+    pitch: int = 0  # of lhs, from one position to the next, if it is more than its features
 
     @property
     def rows(self) -> int:
@@ -102,6 +106,7 @@ class Plan:
     segments_step: int
     inner_step: int
     packs: bool
+    together: int  # panels that take turns at each block of k
     heights: tuple[int, ...] = ()
     pairs: tuple[int, ...] = ()
     slots: int = 1  # tiles of a unit, whose sums are kept between blocks
@@ -140,8 +145,9 @@ def rows_cost(total: int, most: int, vectors: int) -> float:
     return cost + (turn_cost(rest, vectors) if rest else 0.0)
 
 
-def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool) -> Plan | None:
-    """The plan for elements of `size` bytes; `bound`: B is a constant in panels. None: this is not the way to do it."""
+def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, direct: bool) -> Plan | None:
+    """The plan for elements of `size` bytes; `bound`: B is a constant in panels; `direct`: sums are added up in the
+    result. None: this is not the way to do it."""
     found = find_regions(p)
     if found is None:
         return None
@@ -155,14 +161,15 @@ def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool) -> Plan
     panels = -(-p.outputs // (vectors * lanes))
     room = max(most, min(target.l2 // 2 // p.rows_bytes(size), SUMS_BYTES // (vectors * lanes * size)))
     axis, total, step = unit_axis(p, regions, most, room)
-    by_rows = (want > 1 or p.rows > room) and (p.rows >= 2 * HALF_TILES * most or panels < 2) and total >= 2 * step
+    fewest = (HALF_TILES if bound else PACKED_TILES) * most  # rows of a unit
+    by_rows = (want > 1 or p.rows > room) and (p.rows >= 2 * fewest or panels < 2) and total >= 2 * step
     units_m = units_n = 1
     if by_rows:
-        units_m = even(max(want, -(-p.rows // room)), -(-total // step))
+        units_m = even(max(min(want, p.rows // fewest), -(-p.rows // room), 2), -(-total // step))
     elif want > 1 and panels > 1:
-        units_n = even(min(want, panels), panels)
-    most_bytes = PANEL_BYTES if bound else PACKED_BYTES
-    limit = max(1, most_bytes // (vectors * lanes * size))
+        units_n = even(min(want, panels if bound else -(-panels // (PACKED_PANELS // 2))), panels)
+    together = 1 if bound or not direct else balanced(-(-panels // units_n), PACKED_PANELS)
+    limit = max(1, (PANEL_BYTES if bound else PACKED_BYTES // together) // (vectors * lanes * size))
     if segments * inner <= limit:
         segments_step, inner_step = segments, inner
     elif inner <= limit and all(r.taps[1][2] == 1 for r in regions):
@@ -174,7 +181,7 @@ def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool) -> Plan
     span = -(-total // units_m)
     shaped = tuple(shape_region(r, axis, span, vectors, most) for r in regions)
     out = Plan(p, shaped, outer, segments, inner, lanes, vectors, axis, total, step, units_m, units_n, segments_step,
-               inner_step, not bound, cost=nanoseconds)  # fmt: skip
+               inner_step, not bound, together, cost=nanoseconds)  # fmt: skip
     return with_heights(out)
 
 
@@ -215,7 +222,7 @@ def find_regions(p: Problem) -> tuple[list[Region], int, int, int] | None:
     along = [runs(a, n, count) for a, n, count in zip(p.axes, p.spatial, p.places, strict=True)]
     if prod(len(r) for r in along) > REGIONS:
         return None
-    features = p.inputs * p.groups
+    features = p.pitch or p.inputs * p.groups
     strides = [features] * len(p.axes)  # of A, in elements
     places = [1] * len(p.axes)  # of the result, in rows
     for d in range(len(p.axes) - 2, -1, -1):
@@ -349,3 +356,10 @@ def _parts(n: int, rows: int) -> Iterator[int]:
         yield rows
     if n % rows:
         yield n % rows
+
+
+def crowded(p: Plan, size: int) -> bool:
+    """Whether the rows of A, each one run of elements, fall into one set of the cache: they are better copied."""
+    (r, *others) = p.regions
+    dense = p.outer == p.segments == 1 and p.inner == p.problem.inputs and r.run == (0, p.inner) and not r.bare
+    return dense and not others and p.panels > 1 and r.rows > 4 and r.dims[-1].a * size % 4096 == 0

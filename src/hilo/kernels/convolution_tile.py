@@ -130,15 +130,19 @@ PACK_PARAMS: Final = [
     ("segments", I64),
     ("k", I64),
     ("live", I64),
+    ("panels", I64),
+    ("to_panel", I64),
+    ("source_panel", I64),
 ]
 
 
 @cache
 def pack(t: Pack) -> Func:
-    """Copy `segments` x `k` rows of a panel, one after the other; columns from `live` on become zeros."""
+    """Copy `segments` x `k` rows of some panels, all panels of a row before the next row; columns of a panel from
+    `live` on become zeros."""
     f = Func(t.name, PACK_PARAMS, inline="never")
     b = Builder(f)
-    to, source, b_k, b_segment, segments, k, live = f.params
+    to, source, b_k, b_segment, segments, k, live, panels, to_panel, source_panel = f.params
     v = VType(t.scalar, t.lanes)
     step, width = t.lanes * v.size, t.vectors * t.lanes * v.size
     size = memory_size(t.scalar, t.narrow)
@@ -146,7 +150,7 @@ def pack(t: Pack) -> Func:
     def rows(copy: Callable[[Node, Node], None]) -> None:
         def segment(s: Node, dst: Node) -> list[Node]:
             def row(_: Node, src: Node, dst: Node) -> list[Node]:
-                copy(src, dst)
+                b.for_(0, panels, 1, lambda p: copy(b.gep(src, b.mul(p, source_panel)), b.gep(dst, b.mul(p, to_panel))))
                 return [b.gep(src, b_k), b.gep(dst, width)]
 
             return [b.for_(0, k, 1, row, (b.gep(source, b.mul(s, b_segment)), dst))[1]]

@@ -21,9 +21,10 @@ HEAD: Final = (
     "a", "b", "result", "sums", "packed", "finish", "pack",
     # units: blocks of rows x blocks of panels; rows are cut at multiples of `step`
     "units_m", "units_n", "rows", "step", "panels",
-    # a panel: its columns, their number in B, bytes between panels of B; panels of one group, and what the next one
-    # adds to A; whether the sums of whole panels may go into the result
-    "width", "columns", "b_panel", "per_group", "a_group", "direct",
+    # a panel: its columns, their number in B, bytes between panels of B; panels of one group of features, and what the
+    # next group adds to A; how many panels take turns at each block of k; whether the sums of whole panels go into the
+    # result, and whether they are finished there
+    "width", "columns", "b_panel", "per_group", "a_group", "together", "direct", "finishes",
     # k: outer taps, segments, elements of a segment; how many are taken at a time; bytes of a row of B; whether to pack
     "outer", "segments", "inner", "segments_step", "inner_step", "b_k", "packs",
     # bytes of an element, of a place for sums (0: one place for all), lines of a panel's row, the number of regions
@@ -101,9 +102,9 @@ class _Walk:
         self.tiles = b.gep(self.taken, 2 * WORD * _GROUPS)
         self.row_bytes = b.mul(h["width"], h["size"])
         # Of the unit, the panel and the block of k that are being written:
-        self.lo = self.hi = self.last_panel = self.column = self.live = self.a = self.direct = begin
-        self.o = self.s0 = self.s1 = self.r0 = self.r1 = self.depth = begin
-        self.b_at = self.b_k = self.b_segment = self.ahead = begin
+        self.lo = self.hi = self.column = self.live = self.a = self.direct = self.finishes = begin
+        self.o = self.s0 = self.s1 = self.r0 = self.r1 = self.count = self.depth = self.packs = self.last_block = begin
+        self.source = self.packed_bytes = self.b_at = self.b_k = self.b_segment = self.ahead = begin
         b.for_(begin, end, 1, self.unit)
 
     def cut(self, total: Node, parts: Node, i: Node) -> Node:
@@ -117,47 +118,66 @@ class _Walk:
         steps = b.binary("udiv", b.add(h["rows"], b.sub(h["step"], 1)), h["step"])
         self.lo = b.mul(self.cut(steps, h["units_m"], m), h["step"])
         self.hi = b.smin(b.mul(self.cut(steps, h["units_m"], b.add(m, 1)), h["step"]), h["rows"])
-        self.last_panel = b.sub(self.cut(h["panels"], h["units_n"], b.add(n, 1)), 1)
-        b.for_(self.cut(h["panels"], h["units_n"], n), b.add(self.last_panel, 1), 1, self.panel)
+        p0, p1 = (self.cut(h["panels"], h["units_n"], x) for x in (n, b.add(n, 1)))
+        b.for_(p0, p1, h["together"], lambda p: self.panels(p, b.smin(b.add(p, h["together"]), p1)))
 
-    def panel(self, p: Node) -> None:
+    def panels(self, p0: Node, p1: Node) -> None:
+        """Some panels, block of k by block of k."""
         b, h = self.b, self.head
-        self.column = b.mul(p, h["width"])
-        self.live = b.smin(h["width"], b.sub(h["columns"], self.column))
-        self.a = b.gep(h["a"], b.mul(b.binary("udiv", p, h["per_group"]), h["a_group"]))
-        panel = b.gep(h["b"], b.mul(p, h["b_panel"]))
-        self.direct = b.and_(b.cmp("ne", h["direct"], 0), b.cmp("eq", self.live, h["width"]))
-        packs = b.cmp("ne", h["packs"], 0)
-        # With all panels done, a unit begins again with the first.
-        again = b.and_(b.cmp("eq", p, self.last_panel), b.cmp("eq", h["units_n"], 1))
 
         def block(o: Node, s0: Node, r0: Node) -> None:
-            """The regions, for a block of k."""
             self.o, self.s0, self.r0 = o, s0, r0
             self.s1 = b.smin(b.add(s0, h["segments_step"]), h["segments"])
             self.r1 = b.smin(b.add(r0, h["inner_step"]), h["inner"])
-            self.depth = b.sub(self.r1, r0)
-            count = b.sub(self.s1, s0)
-            first = b.add(b.mul(b.add(b.mul(o, h["segments"]), s0), h["inner"]), r0)
-            source = b.gep(panel, b.mul(first, h["b_k"]))
-
-            def packed() -> None:
-                segment = b.mul(h["inner"], h["b_k"])
-                b.callptr(h["pack"], [h["packed"], source, h["b_k"], segment, count, self.depth, self.live])
-
-            b.if_(packs, packed)
-            self.b_at = b.select(packs, h["packed"], source)
-            self.b_k = b.select(packs, self.row_bytes, h["b_k"])
-            self.b_segment = b.mul(b.select(packs, self.depth, h["inner"]), self.b_k)
-            following = b.gep(source, b.select(packs, h["b_panel"], b.mul(b.mul(count, self.depth), h["b_k"])))
-            self.ahead = b.select(again, h["b"], following)
-            b.for_(0, h["regions"], 1, self.region, (h["sums"], b.i64(0)))
+            self.depth, self.count = b.sub(self.r1, r0), b.sub(self.s1, s0)
+            rows = b.add(b.mul(b.add(b.mul(o, h["segments"]), s0), h["inner"]), r0)  # of B, before
+            self.source = b.gep(h["b"], b.mul(rows, h["b_k"]))
+            self.packs = b.cmp("ne", h["packs"], 0)
+            ended = b.and_(b.cmp("eq", self.s1, h["segments"]), b.cmp("eq", self.r1, h["inner"]))
+            self.last_block = b.and_(ended, b.cmp("eq", b.add(o, 1), h["outer"]))
+            self.b_k = b.select(self.packs, self.row_bytes, h["b_k"])
+            self.b_segment = b.mul(b.select(self.packs, self.depth, h["inner"]), self.b_k)
+            self.packed_bytes = b.mul(b.mul(self.count, self.depth), self.row_bytes)
+            b.if_(self.packs, lambda: self.pack(p0, p1))
+            b.for_(p0, p1, 1, lambda p: self.panel(p, p0, p1))
 
         def inner(o: Node, s0: Node) -> None:
             b.for_(0, h["inner"], h["inner_step"], lambda r0: block(o, s0, r0))
 
         b.for_(0, h["outer"], 1, lambda o: b.for_(
             0, h["segments"], h["segments_step"], lambda s0: inner(o, s0)) and None)  # fmt: skip
+
+    def pack(self, p0: Node, p1: Node) -> None:
+        """The block of k of the panels: whole ones together, one at the edge by itself."""
+        b, h = self.b, self.head
+        segment = b.mul(h["inner"], h["b_k"])
+        whole = b.smin(p1, b.binary("udiv", h["columns"], h["width"]))
+
+        def some(first: Node, end: Node, live: Node) -> None:
+            to = b.gep(h["packed"], b.mul(b.sub(first, p0), self.packed_bytes))
+            source = b.gep(self.source, b.mul(first, h["b_panel"]))
+            b.callptr(h["pack"], [to, source, h["b_k"], segment, self.count, self.depth, live, b.sub(end, first),
+                                  self.packed_bytes, h["b_panel"]])  # fmt: skip
+
+        b.if_(b.cmp("sgt", whole, p0), lambda: some(p0, whole, h["width"]))
+        b.if_(b.cmp("slt", whole, p1), lambda: some(whole, p1, b.sub(h["columns"], b.mul(whole, h["width"]))))
+
+    def panel(self, p: Node, p0: Node, p1: Node) -> None:
+        """A panel, for a block of k: all regions."""
+        b, h = self.b, self.head
+        self.column = b.mul(p, h["width"])
+        self.live = b.smin(h["width"], b.sub(h["columns"], self.column))
+        self.a = b.gep(h["a"], b.mul(b.binary("udiv", p, h["per_group"]), h["a_group"]))
+        self.direct = b.and_(b.cmp("ne", h["direct"], 0), b.cmp("eq", self.live, h["width"]))
+        self.finishes = b.or_(b.cmp("ne", h["finishes"], 0), b.xor(self.direct, 1))
+        source = b.gep(self.source, b.mul(p, h["b_panel"]))
+        self.b_at = b.select(self.packs, b.gep(h["packed"], b.mul(b.sub(p, p0), self.packed_bytes)), source)
+        # What is read next: the next block, or after the last one the next panels (after all of them the first).
+        left = b.add(p, b.sub(p1, p0))
+        left = b.select(b.cmp("sge", left, h["panels"]), b.sub(p, p0), left)
+        following = b.gep(source, b.mul(b.mul(self.count, self.depth), h["b_k"]))
+        self.ahead = b.select(self.last_block, b.gep(h["b"], b.mul(left, h["b_panel"])), following)
+        b.for_(0, h["regions"], 1, self.region, (h["sums"], b.i64(0)))
 
     def region(self, i: Node, sums: Node, turn: Node) -> Sequence[Node]:
         b = self.b
@@ -250,15 +270,17 @@ class _Walk:
                        c, c_row, c_group, more])  # fmt: skip
 
         def finish() -> None:
-            b.callptr(h["finish"], [self.bufs, sums, m, r["m2"], m_group, rows, self.column, self.live])
+            b.callptr(h["finish"], [self.bufs, c, c_row, c_group, m, r["m2"], m_group, rows, self.column, self.live])
 
-        b.if_(b.and_(last, b.xor(self.direct, 1)), finish)
+        b.if_(b.and_(last, self.finishes), finish)
         return [b.gep(sums, b.mul(rows, h["slot"])), b.add(turn, 1)]
 
 
 FINISH_PARAMS: Final = [
     ("bufs", PTR),
     ("sums", PTR),
+    ("row_bytes", I64),
+    ("group_bytes", I64),
     ("m", I64),
     ("m_row", I64),
     ("m_group", I64),
@@ -268,25 +290,25 @@ FINISH_PARAMS: Final = [
 ]
 
 
-def finish(width: int, size: int, row: Callable[[Builder, Node, Node, Node, Node, Node], None]) -> Func:
-    """void f(bufs, sums, m, m_row, m_group, rows, column, live): what is done with a tile of sums.
+def finish(width: int, row: Callable[[Builder, Node, Node, Node, Node, Node], None]) -> Func:
+    """The function that finishes a tile of sums: a row of the first group is `row_bytes` after the one before, the
+    second group `group_bytes` after the first; in the result that is `m_row` and `m_group` rows, from row `m` on.
 
-    `row(b, bufs, row of the result, sums, column, live)` for each of them: rows of `width` sums of `size` bytes, of
-    which `live` count; once for whole rows and once for rows at the edge.
+    `row(b, bufs, row of the result, sums, column, live)` for each: `live` sums of `width` count; once for whole rows
+    and once for rows at the edge.
     """
     f = Func("conv_finish", FINISH_PARAMS)
     b = Builder(f)
-    bufs, sums, m, m_row, m_group, rows, column, live = f.params
+    bufs, sums, row_bytes, group_bytes, m, m_row, m_group, rows, column, live = f.params
     group = b.lshr(b.add(rows, 1), 1)
 
     def all_rows(count: Node) -> None:
         def half(g: Node) -> None:
-            first = b.mul(g, group)
-            at = b.gep(sums, b.mul(first, width * size))
+            at = b.gep(sums, b.mul(g, group_bytes))
             here = b.select(b.cmp("eq", g, 0), group, b.sub(rows, group))
             start = b.add(m, b.mul(g, m_group))
             b.for_(0, here, 1, lambda i: row(
-                b, bufs, b.add(start, b.mul(i, m_row)), b.gep(at, b.mul(i, width * size)), column, count))  # fmt: skip
+                b, bufs, b.add(start, b.mul(i, m_row)), b.gep(at, b.mul(i, row_bytes)), column, count))  # fmt: skip
 
         b.for_(0, 2, 1, half)
 

@@ -71,6 +71,8 @@ MOVING: Final = (
     "transpose",
 )
 
+SPREAD: Final = 256  # elements beyond which what is repeated is better read from where it is
+
 
 @cache
 def folding(limit: int) -> RuleSet:
@@ -93,6 +95,8 @@ def folding(limit: int) -> RuleSet:
         """Moving the elements of small constants gives a constant; of splats a splat, whatever the size."""
         if not _all_constant(op) or not isinstance(op.type, TensorType):
             return None
+        if op.kind.name == "broadcast_in_dim" and op.type.size > max(op.operands[0].tensor.size, SPREAD):
+            return _fold_moved_splat(op)
         return _fold_moved_splat(op) or (_fold(op) if op.type.size <= limit else None)
 
     return rules

@@ -1,0 +1,52 @@
+"""Products of dense matrices by the walk over tiles of convolutions: a convolution of single elements. Imports kernels.
+
+For the usual kind of product (rows of A one after the other, columns of B side by side or B a constant, more than a few
+rows), whose sums are finished while they are in the first-level cache.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hilo.ir.dtypes import f32, f64
+from hilo.kernels.contraction_algebra import Contraction, one_stride
+from hilo.kernels.contraction_plan import plan as plan_other
+from hilo.kernels.contraction_plan import recipe
+from hilo.kernels.contraction_sizes import is_static
+from hilo.kernels.convolution_lower import Implicit, Operands
+from hilo.kernels.convolution_plan import Problem
+from hilo.kernels.epilogue import Epilogue
+from hilo.kernels.lowered import Lowered
+from hilo.ops.window_axes import Axis
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+ROWS: Final = 28  # of A, from which tiles are used well
+UNBOUND_ROWS: Final = 336  # from which they are, if B is packed for each block of rows
+
+
+def lower_product(c: Contraction, target: Target, epilogue: Epilogue | None, bound: bool) -> Lowered | None:
+    """The kernel of `c`, if it is one for the walk over tiles; `bound`: B is a constant."""
+    if not is_static(c.sizes):
+        return None
+    bt, m, n, k = c.sizes
+    held = c.lhs.dtype
+    lanes = target.lanes(held)
+    plain = held in (f32, f64) and c.rhs.dtype is held and c.out.dtype is held and lanes > 1
+    if not plain or bt != 1 or m < (ROWS if bound else UNBOUND_ROWS) or n < 2 * lanes or k < 16:
+        return None
+    if one_stride(c.m, "a") != k or one_stride(c.k, "a") != 1:
+        return None
+    if not bound and (one_stride(c.k, "b") != n or one_stride(c.n, "b") != 1):
+        return None
+    other = plan_other(c.sizes, recipe(held, held, held, target), target, b_row=n, b_column=1, inner=False,
+                       stream=False, bound=bound)  # fmt: skip
+    if other.kind != "tile" or other.skinny or other.blocks[0] > 1:
+        return None
+    stored = (epilogue.out if epilogue else c.out).dtype
+    operands = Operands(c.lhs, c.rhs, c.out, stored, held, c.k, c.n, bound)
+    p = operands.plan(Problem(1, (m,), (m,), (Axis(),), k, n), target)
+    if p is None:
+        return None
+    return Implicit(operands, p, target, epilogue, (epilogue and epilogue.numbers) or (0, 1)).run()
