@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
+import shutil
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,3 +83,54 @@ def test_the_handlers_errors() -> None:
       return %r : tensor<3x3xf32> }"""
     with pytest.raises(hilo.Error, match=r"stablehlo.custom_call: custom call target 'lapack_spotrf_ffi' failed: "):
         hilo.compile(text)(np.zeros((3, 3), np.float32))
+
+
+@pytest.fixture(scope="module")
+def handlers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Handlers that are compiled with jaxlib's headers."""
+    import jaxlib
+
+    compiler = shutil.which("g++") or shutil.which("clang++")
+    include = Path(jaxlib.__file__).parent / "include"
+    if compiler is None or not include.exists():
+        pytest.skip("needs a C++ compiler and jaxlib's headers")
+    library = tmp_path_factory.mktemp("handlers") / "handlers.so"
+    source = Path(__file__).parent / "handlers.cc"
+    subprocess.run([compiler, "-std=c++17", "-O1", "-shared", "-fPIC", "-pthread", f"-I{include}", str(source), "-o",
+                    str(library)], check=True)  # fmt: skip
+    return library
+
+
+def test_states_scratch_memory_and_threads(handlers: Path) -> None:
+    library = ctypes.CDLL(str(handlers))
+    library.counter_id.restype = library.counter_info.restype = ctypes.c_void_p
+    hilo.register_ffi_type("Counter", library.counter_id(), library.counter_info())
+    stages = {"instantiate": (handlers, "start"), "execute": (handlers, "execute")}
+    hilo.register_custom_call("count", stages, convention="xla-ffi")
+    text = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %r = stablehlo.custom_call @count(%x) {api_version = 4 : i32, backend_config = {
+        name = "abc", add = array<i64: 1, 2>, scale = {k = 2.0 : f32}, start = 100 : i64}}
+        : (tensor<3xf32>) -> tensor<3xf32>
+      return %r : tensor<3xf32> }"""
+    x = np.arange(3, dtype=np.float32)
+    f = hilo.compile(text)
+    assert [f(x)[0].tolist() for _ in range(2)] == [[107, 109, 111], [108, 110, 112]]
+    assert library.alive() == 1
+    del f
+    gc.collect()
+    assert library.alive() == 0
+    with pytest.raises(hilo.Error, match="'count' failed: start is missing"):
+        hilo.compile(text.replace("start = 100 : i64", "begin = 100 : i64"))
+
+
+def test_results_that_are_ready_later(handlers: Path) -> None:
+    hilo.register_custom_call("later", (handlers, "later"), convention="xla-ffi")
+    text = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf32> {
+      %t = stablehlo.create_token : !stablehlo.token
+      %r = stablehlo.custom_call @later(%x, %t) {api_version = 4 : i32, backend_config = {fail = false}}
+        : (tensor<3xf32>, !stablehlo.token) -> tensor<3xf32>
+      return %r : tensor<3xf32> }"""
+    x = np.arange(3, dtype=np.float32)
+    assert run(text, x)[0].tolist() == [0, 1, 2]
+    with pytest.raises(hilo.Error, match="'later' failed: it failed later"):
+        run(text.replace("false", "true"), x)
