@@ -238,6 +238,14 @@ def compile_stages(module: Module, entry: str, machine: Target, threads: int, op
     )
 
 
+def stage_modules(module: Module, entry: str) -> list[Module]:
+    """The module with each stage of a program, whose sizes it computes, as `entry`."""
+    from hilo.passes.inline import inline
+    from hilo.passes.stages import stages
+
+    return [module.replace({**module.functions, entry: s.function}) for s in stages(inline(module, entry), module)]
+
+
 def compile_function(f: Function, *, target: str = "host", threads: int | None = None) -> Executable:
     """An executable of a function that has gone through the passes already (for tests and for looking at values)."""
     from hilo.backend.target import Target
@@ -353,6 +361,7 @@ class ProgramText:
 def text_after(module: Module, phase: str, *, entry: str = "main", target: str = "host") -> str:
     """The program as text after `phase` (one of `PHASES`, or `cse#2`-like labels that options know)."""
     from hilo.backend.target import Target
+    from hilo.passes.shapes import ComputedSize
 
     if phase.partition("#")[0] not in PHASES:
         raise Error(f"no phase {phase!r}; there are {', '.join(PHASES)}")
@@ -360,7 +369,10 @@ def text_after(module: Module, phase: str, *, entry: str = "main", target: str =
         return compile_module(module, entry=entry, target=target).text("llvm")
     options = Options.from_env()
     trace = Trace(options)
-    f = optimize(module, entry, options, trace)
+    try:
+        f = optimize(module, entry, options, trace)
+    except ComputedSize:
+        return "\n".join(text_after(m, phase, entry=entry, target=target) for m in stage_modules(module, entry))
     if phase == "plan":
         return str(ProgramText(plan(f, Target.named(target))))
     return program_text(trace.after(phase))

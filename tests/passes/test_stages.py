@@ -9,6 +9,7 @@ import hilo
 from hilo.errors import Error, Unsupported
 from hilo.passes.inline import inline
 from hilo.passes.stages import stages
+from hilo.pipeline import text_after
 
 COUNT = """
     %zero = stablehlo.constant dense<0> : tensor<i32>
@@ -132,5 +133,11 @@ def test_sizes_that_a_branch_computes_inside_of_itself_are_refused() -> None:
             stablehlo.return %k : tensor<f32>
         }, { stablehlo.return %f0 : tensor<f32> }) : (tensor<i1>) -> tensor<f32>
         return %r : tensor<f32>""")
-    with pytest.raises(Unsupported, match="a loop or a branch computes"):
+    with pytest.raises(Unsupported, match="computes inside of a loop or a branch"):
         hilo.compile(text)
+
+
+def test_texts_of_the_stages_come_in_order() -> None:
+    text = text_after(hilo.parse(SLICE), "fuse")
+    assert text.count("func.func") == 2
+    assert text.index("exponential") < text.index("slice")

@@ -31,7 +31,7 @@ from hilo.passes.shape_calls import CALLS
 from hilo.passes.shape_rules import RULES
 from hilo.passes.shape_values import value_of
 
-COMPUTED = "values that a loop or a branch computes; sizes must be known outside of it"
+COMPUTED = "values that the program computes"
 MOST_ELEMENTS = 16  # of an integer argument that may hold sizes
 _REGIONS_OF_VALUES = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
 

@@ -43,7 +43,8 @@ def stages(f: Function, module: Module | None = None) -> list[Stage]:
         except ComputedSize as e:
             place = {o: i for i, o in enumerate(rest.ops)}
             if not e.causes or any(o not in place or o.kind is PARAMETER for o in e.causes):
-                raise
+                message = f"{e.message} inside of a loop or a branch; it must be known outside"
+                raise ComputedSize(message, loc=e.loc, op=e.op) from None
             first, values, rest, new = split(rest, sorted(e.causes, key=place.__getitem__), keep=not out)
             out.append(Stage(first, tuple(number[p] for p in values[: len(first.params)])))
             known = {x: count + i for i, x in enumerate(values[len(first.params) :])}
