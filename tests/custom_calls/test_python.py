@@ -379,3 +379,9 @@ def test_calls_in_the_regions_of_other_ops(run: Run) -> None:
         stablehlo.return %c : tensor<f32> }}) {{dimensions = array<i64: 0>}} : ({F3}, tensor<f32>) -> tensor<f32>
       return %r : tensor<f32> }}"""
     assert run(text, X)[0] == 6
+
+
+def test_the_list_of_targets_begins_with_the_users_own() -> None:
+    hilo.register_custom_call("zzz", lambda x: x)
+    with pytest.raises(hilo.Error, match=r"there are: zzz, .* and \d+ more\. hilo\.register_custom_call"):
+        hilo.compile(call("nothing_like_it"))

@@ -125,6 +125,7 @@ def unknown(name: str) -> str:
     names = known()
     near = get_close_matches(name, names, 3)
     hint = f" (is {' or '.join(repr(n) for n in near)} meant?)" if near else ""
+    names.sort(key=lambda n: (n not in near, _TARGETS[n].builtin))  # the user's own before hilo's
     shown = ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")
     return (
         f"hilo knows no custom call target {name!r}{hint}; there are: {shown or 'none'}. "
