@@ -61,6 +61,14 @@ class Operands:
         return found
 
 
+def residual(epilogue: Epilogue | None) -> int | None:
+    """The operand of which each element is read only for the one at its place, of the same type as the result."""
+    if epilogue is None:
+        return None
+    same = (i for i in epilogue.own if epilogue.operands[i].dtype is epilogue.out.dtype)
+    return next(same, None)
+
+
 class Implicit:
     """Writes the phases of one convolution or product."""
 
@@ -75,6 +83,8 @@ class Implicit:
         self.phases: list[Phase] = []
         self.scratch = 0
         self.copied = False
+        self.first = epilogue.first if epilogue else 2
+        self.residual = residual(epilogue)
         self.helpers: list[Func] = []
 
     def helper(self, func: Func) -> str:
@@ -99,7 +109,14 @@ class Implicit:
         b.ret()
         units = p.units_m * p.units_n
         self.phases.append(Phase(func, units, p.cost / units, self.helpers))
-        return Lowered(self.phases, self.scratch, arranged=arranged)
+        return Lowered(self.phases, self.scratch, self.in_place(), arranged)
+
+    def in_place(self) -> tuple[tuple[int, int], ...]:
+        """The operand of the epilogue whose place the result may take: sums are kept apart then."""
+        if self.residual is None or self.p.blocks > 1:
+            return ()
+        number = self.first + self.residual
+        return () if number in self.numbers else ((number, 0),)
 
     def widened(self) -> None:
         """lhs in the type of the sums, in scratch."""
@@ -139,7 +156,11 @@ class Implicit:
         """The walk's table."""
         p, size, q = self.p, self.size, self.p.problem
         memory = size if not p.packs else self.x.b.dtype.itemsize
-        direct = self.x.direct
+        in_place = self.in_place()
+        direct = self.x.direct and not in_place
+        (region, *others) = p.regions
+        flat = not others and len(region.dims) == 1 and region.dims[0].a == q.inputs and p.inner == q.inputs
+        ahead_a = flat and q.depth * q.outputs * size <= self.target.l2 // 4
         row_bytes = p.width * size
         block = p.segments_step * p.inner_step * row_bytes
         rows = max(r.rows * r.pair for r in p.regions)
@@ -154,6 +175,7 @@ class Implicit:
             "packed": b.alloca(block * p.together) if p.packs else 0,
             "finish": b.funcptr(self.helper(self.finish())),
             "pack": b.funcptr(self.helper(tile.pack(pack))) if p.packs else 0,
+            "touch": pointer(b, bufs, self.result if self.residual is None else self.first + self.residual),
             "units_m": p.units_m,
             "units_n": p.units_n,
             "rows": p.total,
@@ -176,6 +198,7 @@ class Implicit:
             "packs": int(p.packs),
             "size": size,
             "slot": row_bytes if several else 0,
+            "ahead_a": int(ahead_a),
             "lines": max(1, p.width * memory // 64),
         }
         rows_used = sorted({*p.heights, *(2 * n for n in p.pairs)})

@@ -56,6 +56,9 @@ PARAMS: Final = [
     ("c_row", I64),
     ("c_group", I64),
     ("more", I64),
+    ("touch", PTR),
+    ("touch_row", I64),
+    ("touch_group", I64),
 ]
 
 
@@ -65,14 +68,20 @@ def tile(t: Tile) -> Func:
 
     Row i of the first group is at a + i * a_row, the second group is `a_group` further (C likewise). Element k of
     segment s of A is s * a_segment + k elements further; its row of B is at b + s * b_segment + k * b_k. The line at
-    `ahead` + (number of the step) * ahead_k is brought into the second-level cache.
+    `ahead` + (number of the step) * ahead_k is brought into the second-level cache. A tile like C at `touch` is brought
+    into the first one, to be written to after this.
     """
     f = Func(t.name, PARAMS, inline="never")
     b = Builder(f)
-    a, bp, k, a_row, b_k, ahead, ahead_k, a_group, segments, a_segment, b_segment, c, c_row, c_group, more = f.params
+    a, bp, k, a_row, b_k, ahead, ahead_k, a_group, segments, a_segment, b_segment = f.params[:11]
+    c, c_row, c_group, more, touch, touch_row, touch_group = f.params[11:]
     v = VType(t.scalar, t.lanes)
     step = t.lanes * v.size
     combine = COMBINE[t.combine]
+    for i in range(t.rows):
+        row = b.gep(touch if i < t.group else b.gep(touch, touch_group), b.mul(touch_row, i % t.group))
+        for line in range(0, t.vectors * step, 64):
+            b.prefetch(b.gep(row, line), write=True)
     offsets = multiples(b, a_row, t.group)
     groups = range(0, t.rows, t.group)
 

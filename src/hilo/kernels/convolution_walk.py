@@ -18,7 +18,8 @@ _GROUPS: Final = MOST_ROWS + 1  # entries of the tables that are indexed by numb
 
 HEAD: Final = (
     # pointers: A, B, the result, room for sums, room for a packed panel; functions that finish a tile and pack a panel
-    "a", "b", "result", "sums", "packed", "finish", "pack",
+    # what is read or written, of the result's form, when a tile is finished
+    "a", "b", "result", "sums", "packed", "finish", "pack", "touch",
     # units: blocks of rows x blocks of panels; rows are cut at multiples of `step`
     "units_m", "units_n", "rows", "step", "panels",
     # a panel: its columns, their number in B, bytes between panels of B; panels of one group of features, and what the
@@ -29,6 +30,8 @@ HEAD: Final = (
     "outer", "segments", "inner", "segments_step", "inner_step", "b_k", "packs",
     # bytes of an element, of a place for sums (0: one place for all), lines of a panel's row, the number of regions
     "size", "slot", "lines", "regions",
+    # whether the next rows of A are fetched ahead, once, instead of B
+    "ahead_a",
 )  # fmt: skip
 REGION: Final = (
     # taps that lie inside: from, to, step of outer taps and of segments; from, to of a segment's elements; `bare`: none
@@ -93,7 +96,7 @@ class _Walk:
 
     def __init__(self, b: Builder, bufs: Node, table: Node, begin: Node, end: Node) -> None:
         self.b, self.bufs, self.table = b, bufs, table
-        pointers = ("a", "b", "result", "sums", "packed", "finish", "pack")
+        pointers = ("a", "b", "result", "sums", "packed", "finish", "pack", "touch")
         self.head = {n: b.load(b.gep(table, WORD * i), PTR if n in pointers else I64, invariant=True)
                      for i, n in enumerate(HEAD)}  # fmt: skip
         h = self.head
@@ -104,7 +107,7 @@ class _Walk:
         # Of the unit, the panel and the block of k that are being written:
         self.lo = self.hi = self.column = self.live = self.a = self.direct = self.finishes = begin
         self.o = self.s0 = self.s1 = self.r0 = self.r1 = self.count = self.depth = self.packs = self.last_block = begin
-        self.source = self.packed_bytes = self.b_at = self.b_k = self.b_segment = self.ahead = begin
+        self.source = self.packed_bytes = self.b_at = self.b_k = self.b_segment = self.ahead = self.fetch_a = begin
         b.for_(begin, end, 1, self.unit)
 
     def cut(self, total: Node, parts: Node, i: Node) -> Node:
@@ -172,6 +175,7 @@ class _Walk:
         self.finishes = b.or_(b.cmp("ne", h["finishes"], 0), b.xor(self.direct, 1))
         source = b.gep(self.source, b.mul(p, h["b_panel"]))
         self.b_at = b.select(self.packs, b.gep(h["packed"], b.mul(b.sub(p, p0), self.packed_bytes)), source)
+        self.fetch_a = b.and_(b.cmp("ne", h["ahead_a"], 0), b.cmp("eq", p, p0))
         # What is read next: the next block, or after the last one the next panels (after all of them the first).
         left = b.add(p, b.sub(p1, p0))
         left = b.select(b.cmp("sge", left, h["panels"]), b.sub(p, p0), left)
@@ -261,13 +265,18 @@ class _Walk:
         a_group = b.select(two, r["a1"], b.mul(group, r["a2"]))
         m_group = b.select(two, r["m1"], b.mul(group, r["m2"]))
         result_row = b.mul(h["columns"], h["size"])
-        place = b.gep(h["result"], b.add(b.mul(m, result_row), b.mul(self.column, h["size"])))
-        c = b.select(self.direct, place, sums)
-        c_row = b.select(self.direct, b.mul(r["m2"], result_row), self.row_bytes)
-        c_group = b.select(self.direct, b.mul(m_group, result_row), b.mul(group, self.row_bytes))
+        to_place = b.add(b.mul(m, result_row), b.mul(self.column, h["size"]))
+        place_row, place_group = b.mul(r["m2"], result_row), b.mul(m_group, result_row)
+        c = b.select(self.direct, b.gep(h["result"], to_place), sums)
+        c_row = b.select(self.direct, place_row, self.row_bytes)
+        c_group = b.select(self.direct, place_group, b.mul(group, self.row_bytes))
+        touch = b.select(last, b.gep(h["touch"], to_place), c)
         ahead = b.gep(self.ahead, b.mul(b.binary("urem", turn, h["lines"]), 64))
-        b.callptr(fn, [a, bp, depth, r["a2"], self.b_k, ahead, h["b_k"], a_group, segments, r["a_segment"], b_segment,
-                       c, c_row, c_group, more])  # fmt: skip
+        ahead = b.select(self.fetch_a, b.gep(a, b.mul(rows, r["a2"])), ahead)
+        ahead_k = b.select(self.fetch_a, b.i64(64), h["b_k"])
+        b.callptr(fn, [a, bp, depth, r["a2"], self.b_k, ahead, ahead_k, a_group, segments, r["a_segment"], b_segment,
+                       c, c_row, c_group, more, touch, b.select(last, place_row, c_row),
+                       b.select(last, place_group, c_group)])  # fmt: skip
 
         def finish() -> None:
             b.callptr(h["finish"], [self.bufs, c, c_row, c_group, m, r["m2"], m_group, rows, self.column, self.live])

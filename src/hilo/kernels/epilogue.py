@@ -22,13 +22,15 @@ class Epilogue:
     (or vector) of the contraction's result at the indices `at` (of `out`), rounded to its type; `sources` read the
     further operands at given indices (for the same lanes); what it gives has `out`'s element type. `out` may have
     another shape of the same size, then the contraction's result is reshaped to it. With `numbers`, `operands` are all
-    buffers of the kernel, and those with these numbers the contraction's own.
+    buffers of the kernel, and those with these numbers the contraction's own. `own`: operands of `out`'s size that are
+    read only at the position that is computed.
     """
 
     out: TensorType
     operands: tuple[TensorType, ...]
     build: Callable[[Builder, Sequence[Index], Elem, Sequence[Source]], Elem]
     numbers: tuple[int, int] | None = None
+    own: tuple[int, ...] = ()
 
     @property
     def first(self) -> int:

@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
+from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.kernels import attention, contraction, convolution, elementwise, rows, transpose
 from hilo.kernels.epilogue import Epilogue, Source
 from hilo.kernels.lowered import Lowered
+from hilo.loop import index
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
 from hilo.ops.fusion import Elements, composes, contracts, wrap
+from hilo.ops.trace import trace
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -44,12 +47,24 @@ def lower_contraction(op: Op, target: Target) -> Lowered:
         known = {p: (lambda i, read=read: read(i)) for p, read in zip(body.params, sources, strict=True)}
         return Elements(b, {**known, hero: lambda _: acc})(result, tuple(at))
 
-    epilogue = Epilogue(result.tensor, body.param_types, build, (first, second))
+    epilogue = Epilogue(result.tensor, body.param_types, build, (first, second), read_in_place(body, hero))
     alone = {x: sum(x in o.operands for o in body.ops) == 1 for x in hero.operands}
     outside = [op.operands[i] if alone[x] else x for i, x in zip((first, second), hero.operands, strict=True)]
     if hero.kind.full_name == "stablehlo.convolution":
         return convolution.lower_convolution(hero.with_operands(outside), target, epilogue)
     return contraction.lower_contraction(hero.with_operands(outside), target, epilogue)
+
+
+def read_in_place(body: Function, hero: Op) -> tuple[int, ...]:
+    """Numbers of the parameters of which, after `hero`, each element is read only for the result's at its position."""
+    (result,) = body.results
+    if not result.tensor.is_static:
+        return ()
+    found = trace(result.shape, body.results, [*body.params, hero])
+    own = index.linear(found.variables, result.shape)
+    moved = {a.op for a in found.accesses if a.position != own or not a.is_inside}
+    return tuple(i for i, p in enumerate(body.params)
+                 if p not in moved and p not in hero.operands and p.tensor.size == result.tensor.size)  # fmt: skip
 
 
 def lower_bare(op: Op, target: Target) -> Lowered:
