@@ -30,6 +30,7 @@ from hilo.ops import (  # noqa: F401
     host,
     interpreter,
     linalg,
+    mhlo,
     older,
     quantized,
     quantized_rules,

@@ -11,11 +11,13 @@ from typing import Any, Final
 
 from hilo.custom_calls import registry
 from hilo.custom_calls.lapack import letter_of
+from hilo.custom_calls.mhlo import FUNCTIONS
 from hilo.custom_calls.site import call_site
 from hilo.custom_calls.topk import is_largest
 from hilo.ir.dtypes import i1, i32
 from hilo.ir.module import Function, region
 from hilo.ir.op import Op
+from hilo.ir.registry import lookup
 from hilo.ir.types import TensorType, Type, result_types
 from hilo.ops.calls import custom_call
 from hilo.ops.compare import compare, select
@@ -49,6 +51,9 @@ def known_call(op: Op, computation: Callable[[str], Function]) -> Function | Non
         return None
     if not registry.find(name).builtin:
         return None
+    if name.removeprefix("mhlo.") in FUNCTIONS:
+        function = lookup(f"chlo.{name.removeprefix('mhlo.')}")
+        return region(types, function) if len(types) == 1 and types == [*wanted] else None
     site = call_site(name, op.attrs, types, op.type)
     if name == "ApproxTopK":
         return _approx_top_k(op, types, wanted, site.attributes, computation)
@@ -148,6 +153,6 @@ def _sized(x: Op, fill: Op, axis: int, size: int) -> Op:
 
 
 KNOWN: Final = frozenset((
-    "ApproxTopK", "TopK", "mhlo.topk",
+    "ApproxTopK", "TopK", "mhlo.topk", *(f"mhlo.{name}" for name in FUNCTIONS),
     *(f"lapack_{letter}{name}_ffi" for letter in "sdcz" for name in ("potrf", "trsm")),
 ))  # fmt: skip

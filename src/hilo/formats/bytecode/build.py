@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from hilo.errors import Error, Unsupported, VerifyError
 from hilo.formats.mlir_text import schema
-from hilo.formats.mlir_text.names import is_specified
+from hilo.formats.mlir_text.names import definitions, is_specified
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.formats.mlir_text.types import print_type
 from hilo.ir import quantized, registry
@@ -33,7 +33,7 @@ class Region:
 
 def definition(name: str) -> OpDef:
     """The definition of the op `name`; one that is missing is an error that says whether the spec knows it."""
-    for candidate in (name, f"stablehlo.{name[5:]}") if name.startswith("mhlo.") else (name,):
+    for candidate in definitions(name):
         try:
             return registry.lookup(candidate)
         except KeyError:

@@ -22,6 +22,7 @@ from hilo.rewrite import ops
 if TYPE_CHECKING:
     from hilo.rewrite import Rule, RuleSet
 
+_DIALECTS: Final = ("chlo", "mhlo")
 _COMPOSITES_SINCE: Final = (0, 19, 0)
 
 
@@ -114,7 +115,7 @@ def _has_chlo(f: Function) -> bool:
     stack = [f]
     while stack:
         for op in stack.pop().ops:
-            if op.kind.dialect == "chlo":
+            if op.kind.dialect in _DIALECTS:
                 return True
             for value in op.attrs.values():
                 if isinstance(value, Function):
@@ -128,7 +129,7 @@ def _rules(functions: _Functions) -> RuleSet:
     from hilo.ir.registry import REGISTRY
     from hilo.rewrite import RuleSet
 
-    known = [d for d in REGISTRY.values() if d.dialect == "chlo" and (d.expand or d.scalar)]
+    known = [d for d in REGISTRY.values() if d.dialect in _DIALECTS and (d.expand or d.scalar)]
     return RuleSet("chlo", [_expansion(d, functions) for d in known])
 
 

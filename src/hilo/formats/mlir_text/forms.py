@@ -320,6 +320,12 @@ STABLEHLO_FORMS: Final[dict[str, Form]] = {
     "unary_einsum": Form(1, FUNCTION, (Field("config", "einsum_config", STRING),)),
 }  # fmt: skip
 
+UNARY_FORM: Final = Form(1, SAME)
+MHLO_FORMS: Final[dict[str, Form]] = {
+    "add_dependency": Form(2, FUNCTION),
+    "bitcast": Form(1, FUNCTION),
+    "copy": Form(1, SAME),
+}
 CHLO_FORMS: Final[dict[str, Form]] = {
     **{name: Form(1, ARROW) for name in CHLO_UNARY},
     **{name: Form(2, FUNCTION) for name in CHLO_BROADCAST},

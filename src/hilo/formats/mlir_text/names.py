@@ -57,6 +57,16 @@ CHLO: Final = frozenset((
 _KNOWN: Final = {"stablehlo": STABLEHLO, "chlo": CHLO}
 
 
+# Functions that MHLO has under CHLO's names.
+MHLO_FUNCTIONS: Final = _words("acos acosh asin asinh atan atanh cosh erf sinh square tan")
+
+
+def definitions(name: str) -> tuple[str, ...]:
+    """The names under which an op may be defined here: MHLO's ops are StableHLO's, or CHLO's."""
+    dialect, _, short = name.partition(".")
+    return (name, f"stablehlo.{short}", f"chlo.{short}") if dialect == "mhlo" else (name,)
+
+
 def is_specified(name: str) -> bool:
     """Whether the specification has an op of this name, with its dialect."""
     dialect, _, short = name.partition(".")

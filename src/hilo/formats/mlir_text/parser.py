@@ -11,7 +11,7 @@ from hilo.formats.mlir_text.attributes import parse_dict
 from hilo.formats.mlir_text.cursor import Cursor
 from hilo.formats.mlir_text.lexer import Source
 from hilo.formats.mlir_text.locations import parse_trailing_loc
-from hilo.formats.mlir_text.names import missing_op
+from hilo.formats.mlir_text.names import definitions, missing_op
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.formats.mlir_text.types import parse_function_type, parse_type, print_type
 from hilo.ir import quantized, registry
@@ -162,7 +162,7 @@ class Parser(Cursor):
         """The definition of op `name`; one that is missing is an error that says whether the spec knows it."""
         found = self.kinds.get(name)
         if found is None:
-            for candidate in (name, name.replace("mhlo.", "stablehlo.", 1) if name.startswith("mhlo.") else name):
+            for candidate in definitions(name):
                 try:
                     found = self.kinds[name] = registry.lookup(candidate)
                     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from hilo.formats.mlir_text import checks, convolution, forms, shardy, special, structured
 from hilo.formats.mlir_text.generic import parse_generic
+from hilo.formats.mlir_text.names import MHLO_FUNCTIONS
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.ir.op import Op
 
@@ -37,6 +38,9 @@ PRETTY: Final[dict[str, Parse]] = {
     **{f"interpreter.{name}": f.parse for name, f in forms.INTERPRETER_FORMS.items()},
     **{f"sdy.{name}": shardy.parse_mark for name in shardy.MARKS},
     **{f"sdy.{name}": shardy.parse_computation for name in shardy.COMPUTATIONS},
+    **{f"mhlo.{name}": forms.UNARY_FORM.parse for name in MHLO_FUNCTIONS},
+    **{f"mhlo.{name}": f.parse for name, f in forms.MHLO_FORMS.items()},
+    "mhlo.topk": special.parse_topk,
     "arith.constant": special.parse_arith_constant,
     "chlo.constant": special.parse_constant,
     "chlo.scan": structured.parse_scan,
@@ -52,6 +56,8 @@ PRINT: Final[dict[str, Print]] = {
     **{f"interpreter.{name}": f.print for name, f in forms.INTERPRETER_FORMS.items()},
     **{f"sdy.{name}": shardy.print_mark for name in shardy.MARKS},
     **{f"sdy.{name}": shardy.print_computation for name in shardy.COMPUTATIONS},
+    **{f"mhlo.{name}": f.print for name, f in forms.MHLO_FORMS.items()},
+    "mhlo.topk": special.print_topk,
     "chlo.constant": special.print_constant,
     "chlo.scan": structured.print_scan,
     "chlo.top_k": special.print_top_k,

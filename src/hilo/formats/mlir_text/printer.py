@@ -216,7 +216,7 @@ class Printer:
 
 
 # Written like calls: no space before the operands.
-_CALL_LIKE: Final = ("convolution", "manual_computation", "reduce", "scan", "top_k", "while")
+_CALL_LIKE: Final = ("convolution", "manual_computation", "reduce", "scan", "top_k", "topk", "while")
 
 
 def own_parameters(op: Op) -> int:

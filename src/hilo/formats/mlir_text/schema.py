@@ -71,19 +71,20 @@ def _names(how: str, names: str) -> dict[str, str]:
 
 
 HOW: Final[dict[str, str]] = {
-    **_names("i32", "index exponent_bits mantissa_bits version"),
+    **_names("i32", "cross_program_prefetch_index index exponent_bits mantissa_bits version"),
     **_names("i64", "all_gather_dim batch_dims batch_group_count concat_dimension dim dimension feature_group_count "
                     "feature_index group_id iota_dimension k scan_dim_size scatter_dimension split_count "
                     "split_dimension"),
     **_names("f32", "epsilon"),
     **_names("bool", "has_side_effect indices_are_sorted is_associative is_host_transfer is_reverse is_stable "
-                     "left_side lower unique_indices unit_diagonal"),
+                     "largest left_side lower unique_indices unit_diagonal"),
     **_names("string", "backend_config call_target_name einsum_config infeed_config name outfeed_config "
                        "probe_id"),
     **_names("i64s", "base_dilations broadcast_dimensions broadcast_sizes dimensions "
                      "edge_padding_high edge_padding_low fft_length interior_padding "
                      "known_expanding_dimensions known_nonexpanding_dimensions lhs_dilation "
-                     "limit_indices permutation rhs_dilation slice_sizes start_indices strides "
+                     "limit_indices permutation result_layout rhs_dilation slice_sizes source_layout "
+                     "start_indices strides "
                      "window_dilations window_dimensions window_strides"),
     **_names("bools", "window_reversal"),
     **_names("dense", "padding replica_groups source_target_pairs"),

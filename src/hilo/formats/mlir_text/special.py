@@ -268,17 +268,26 @@ def print_composite(w: Printer, op: Op) -> str | None:
 
 
 def parse_top_k(p: Parser, name: str) -> Syntax:
+    return _parse_largest(p, "is_stable")
+
+
+def parse_topk(p: Parser, name: str) -> Syntax:
+    """`mhlo.topk(%x, k = 5, largest = true) : T -> (T, T)`"""
+    return _parse_largest(p, "largest")
+
+
+def _parse_largest(p: Parser, flag: str) -> Syntax:
     p.expect("(")
     operands = p.operands()
     for token in (",", "k", "="):
         p.expect(token)
     attrs: dict[str, Any] = {"k": p.integer()}
     if p.accept(","):
-        p.expect("is_stable")
+        p.expect(flag)
         p.expect("=")
         if p.tokens[p.at] not in ("true", "false"):
             raise p.expected("true or false")
-        attrs["is_stable"] = p.take() == "true"
+        attrs[flag] = p.take() == "true"
     p.expect(")")
     attrs.update(parse_dict(p))
     p.expect(":")
@@ -286,7 +295,15 @@ def parse_top_k(p: Parser, name: str) -> Syntax:
 
 
 def print_top_k(w: Printer, op: Op) -> str:
+    return _print_largest(w, op, "is_stable")
+
+
+def print_topk(w: Printer, op: Op) -> str:
+    return _print_largest(w, op, "largest")
+
+
+def _print_largest(w: Printer, op: Op, flag: str) -> str:
     types = print_signature(ARROW, operand_types(op), result_types(op.type))
-    stable = ", is_stable = false" if op.attrs.get("is_stable") is False else ""
-    attrs = w.attr_dict(op, ["k", "is_stable"])
-    return f"({w.value(op.operands[0])}, k = {op.attrs['k']}{stable}){attrs} : {types}"
+    shown = f", {flag} = false" if op.attrs.get(flag) is False else ""
+    attrs = w.attr_dict(op, ["k", flag])
+    return f"({w.value(op.operands[0])}, k = {op.attrs['k']}{shown}){attrs} : {types}"
