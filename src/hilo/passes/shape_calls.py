@@ -16,26 +16,14 @@ from hilo.ir.dtypes import i32
 from hilo.ir.module import Function
 from hilo.ir.op import Attrs, Op
 from hilo.ir.registry import lookup
-from hilo.ir.types import Results, TensorType, Type, result_types
+from hilo.ir.types import Results, Type, result_types
 from hilo.ops.shape import iota
 from hilo.ops.sort import descending
 from hilo.ops.window_axes import axes
-from hilo.passes.shape_rules import Rule, made
+from hilo.passes.shape_rules import Rule, all_declared, made
 
 if TYPE_CHECKING:
     from hilo.passes.shapes import Refiner
-
-
-def declared(r: Refiner, o: Op, shapes: Sequence[Sequence[Number]]) -> Type:
-    """The type of `o` with these shapes of its results; static sizes that it declares must come out."""
-    types = [t for t in result_types(o.type) if isinstance(t, TensorType)]
-    out = []
-    for t, shape in zip(types, shapes, strict=True):
-        for got, want in zip(shape, t.shape, strict=True):
-            if isinstance(want, int):
-                r.equal(got, want)
-        out.append(t.with_shape([r.size_is(n) for n in shape]))
-    return Results(out) if isinstance(o.type, Results) else out[0]
 
 
 def reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
@@ -54,7 +42,7 @@ def reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     for k in (*strides, *base, *dilation):
         r.guard(dims.apply("lt", 0, k), f"{k} of a window must be positive, but is {{0}}", k)
     moved = axes(size, strides, pads, base, dilation)
-    t = declared(r, o, [[a.count(m) for a, m in zip(moved, x.shape, strict=True)]] * n)
+    t = all_declared(r, o, [[a.count(m) for a, m in zip(moved, x.shape, strict=True)]] * n)
     return made(o, "reduce_window", operands[: 2 * n], t, window_dimensions=tuple(size), window_strides=tuple(strides),
                 base_dilations=tuple(base), window_dilations=tuple(dilation), padding=pads,
                 body=r.called(o))  # fmt: skip
@@ -62,7 +50,7 @@ def reduce_window(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
 
 def rng_bit_generator(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     """Operands: the state, the shape."""
-    t = declared(r, o, [operands[0].shape, r.sizes(operands[1], "the shape")])
+    t = all_declared(r, o, [operands[0].shape, r.sizes(operands[1], "the shape")])
     return made(o, "rng_bit_generator", operands[:1], t, rng_algorithm=o.attrs.get("rng_algorithm", "DEFAULT"))
 
 
@@ -103,7 +91,7 @@ def _first(r: Refiner, o: Op, xs: Sequence[Op], d: int, k: Number, comparator: F
         limits = tuple(k if i == d else m for i, m in enumerate(x.shape))
         how = Attrs(start_indices=(0,) * rank, limit_indices=limits, strides=(1,) * rank)
         parts.append(Op(cut, (x,), how, x.tensor.with_shape(limits), o.loc))
-    t = declared(r, o, [p.shape for p in parts])
+    t = all_declared(r, o, [p.shape for p in parts])
     if not isinstance(t, Results):
         return parts[0]
     return Op(lookup("stablehlo.optimization_barrier"), tuple(parts), Attrs(), t, o.loc)

@@ -14,7 +14,7 @@ from hilo.ir import dims
 from hilo.ir.dims import Number
 from hilo.ir.op import Attrs, Op
 from hilo.ir.registry import lookup
-from hilo.ir.types import Results, TensorType, Type, equations
+from hilo.ir.types import Results, TensorType, Type, equations, result_types
 from hilo.ops.convolution import windows
 from hilo.ops.window_axes import axes
 
@@ -60,6 +60,18 @@ def declared(r: Refiner, o: Op, shape: Sequence[Number]) -> TensorType:
             r.guard(fits, f"{o.kind.full_name}: a size of {{0}} is beyond the bound of {t}", got)
     return TensorType(t.dtype, [want if isinstance(want, int) else r.size_is(got)
                                 for got, want in zip(shape, t.shape, strict=True)])  # fmt: skip
+
+
+def all_declared(r: Refiner, o: Op, shapes: Sequence[Sequence[Number]]) -> Type:
+    """The type of `o` with these shapes of its results; static sizes that it declares must come out."""
+    types = [t for t in result_types(o.type) if isinstance(t, TensorType)]
+    out = []
+    for t, shape in zip(types, shapes, strict=True):
+        for got, want in zip(shape, t.shape, strict=True):
+            if isinstance(want, int):
+                r.equal(got, want)
+        out.append(t.with_shape([r.size_is(n) for n in shape]))
+    return Results(out) if isinstance(o.type, Results) else out[0]
 
 
 # ---- shapes as operands
@@ -118,6 +130,12 @@ def _broadcast(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
 def _dynamic_iota(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
     t = declared(r, o, r.integers(operands[0], "the shape"))
     return made(o, "iota", (), t, iota_dimension=o.attrs["iota_dimension"])
+
+
+@rule("all_gather", "reduce_scatter")
+def _of_one_process(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
+    """What is compiled runs in one process, whose part is the whole; groups of several are refused later."""
+    return same_kind(o, operands, all_declared(r, o, [x.shape for x in operands]))
 
 
 @rule("rng")
