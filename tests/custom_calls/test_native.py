@@ -460,3 +460,37 @@ def test_an_operand_that_nobody_else_needs_is_given_up_to_its_alias(target: Any)
     assert both(text.replace("%USED", "%c"), zero)[0].tolist() == [6, 6, 6]
     for other, result in (("%a", 4), ("%b", 5), ("%x", 3)):
         assert both(text.replace("%USED", other), zero)[0].tolist() == [result] * 3
+
+
+def test_c_text_runs(target: Any, library: Path, tmp_path: Path) -> None:
+    target("twice")
+    target("fail_plain")
+    text = f"""func.func @main(%x: {F3}) -> {F3} {{
+      %y = stablehlo.custom_call @twice(%x) : ({F3}) -> {F3}
+      %z = stablehlo.custom_call @NAME(%y) {{backend_config = "this"}} : ({F3}) -> {F3}
+      return %z : {F3} }}"""
+    compiler = c_compiler()
+    assert compiler is not None
+
+    class Context(ctypes.Structure):
+        _fields_ = (("parallel_for", ctypes.c_void_p), ("constants", ctypes.c_void_p), ("host_call", ctypes.c_void_p),
+                    ("threads", ctypes.c_int64), ("message", ctypes.c_void_p), ("message_size", ctypes.c_int64),
+                    ("failed", ctypes.c_int64))  # fmt: skip
+
+    def run(name: str) -> tuple[int, list[float], int, bytes]:
+        out = tmp_path / f"{name}.so"
+        (tmp_path / "program.c").write_text(hilo.compile(text.replace("NAME", name)).text("c"))
+        subprocess.run([compiler, "-O1", "-shared", "-fPIC", "-ffp-contract=off", str(tmp_path / "program.c"),
+                        str(library), "-lm", "-o", str(out)], check=True)  # fmt: skip
+        result, arena = np.zeros(3, np.float32), np.zeros(4096, np.uint8)
+        configs = [np.frombuffer(c, np.uint8) for c in (b"\0", b"this\0")]
+        pointers = [(ctypes.c_void_p * len(a))(*[x.ctypes.data for x in a]) for a in (configs, [X], [result])]
+        message = ctypes.create_string_buffer(64)
+        context = Context(None, ctypes.addressof(pointers[0]), None, 1, ctypes.addressof(message), 64, -1)
+        code = ctypes.CDLL(str(out)).entry(ctypes.byref(context), pointers[1], pointers[2], ctypes.c_void_p(
+            arena.ctypes.data + -arena.ctypes.data % 64))  # fmt: skip
+        return code, result.tolist(), context.failed, message.value
+
+    assert run("twice") == (0, [4, 8, 12], -1, b"")
+    code, _, failed, message = run("fail_plain")
+    assert (code, failed, message) == (-7, 1, b"no luck with this")
