@@ -105,7 +105,8 @@ def sized(f: Function, shapes: Mapping[int, Iterable[int]]) -> Function:
     new: dict[Op, Op] = {}
     for number, shape in shapes.items():
         if not isinstance(number, int | np.integer) or not is_shape(shape):
-            raise Error(f"shapes: {number!r}: {shape!r:.80} is no argument's number with a shape: sizes of 0 or more")
+            shown = shape if isinstance(shape, tuple | list) else type(shape).__name__
+            raise Error(f"shapes: {number!r:.20}: {shown!s:.80} is no argument's number with a shape")
         if not 0 <= number < len(f.params):
             raise Error(f"shapes: @{f.name} has no argument {number}")
         p = f.params[number]
@@ -323,8 +324,8 @@ def given_away(f: Function) -> list[int]:
 def check_donate(donate: Iterable[int], kept: list[int], entry: str) -> list[int]:
     """The donated arguments, each once. Raises `Error` for one that there is not."""
     for d in donate:
-        if d not in kept:
-            raise Error(f"donate: @{entry} has no argument {d} to give away")
+        if not isinstance(d, int | np.integer) or d not in kept:
+            raise Error(f"donate: @{entry} has no argument {d!s:.20} to give away")
     return list(dict.fromkeys(donate))
 
 
