@@ -76,6 +76,7 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
     from hilo.options import Options
     from hilo.pipeline import compile_module
 
+    donate = () if donate is None else donate
     _expect(
         entry=(entry, str, "the name of a function"),
         target=(target, str, "the name of a target"),
