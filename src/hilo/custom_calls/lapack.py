@@ -225,7 +225,7 @@ def _scaled_trsm(x: np.ndarray, b: np.ndarray, *alpha: np.ndarray, results: Any,
 
 
 _solve: Final = batched(_trsm)
-_ROUTINES: Final[dict[str, Callable[..., Any]]] = {
+ROUTINES: Final[dict[str, Callable[..., Any]]] = {
     "potrf": batched(_potrf),
     "getrf": batched(_getrf),
     "geqrf": batched(_geqrf),
@@ -245,7 +245,7 @@ _ROUTINES: Final[dict[str, Callable[..., Any]]] = {
 
 
 def _register() -> None:
-    for names, function in _ROUTINES.items():
+    for names, function in ROUTINES.items():
         real, _, complex_ = names.partition("/")
         for letter in "sdcz":
             name = complex_ if complex_ and letter in "cz" else real

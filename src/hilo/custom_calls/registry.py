@@ -22,7 +22,8 @@ from hilo.ir.types import TensorType
 
 # Modules whose import registers targets (`register(..., builtin=True)`).
 BUILTIN: Final[list[str]] = [
-    f"hilo.custom_calls.{m}" for m in ("assertion", "lapack", "decompositions", "topk", "mhlo", "dynamic")
+    f"hilo.custom_calls.{m}"
+    for m in ("assertion", "lapack", "lapack_older", "decompositions", "topk", "mhlo", "dynamic")
 ]
 CONVENTIONS: Final = ("python", "c", "llvm", "xla", "xla-ffi")
 _KEYWORDS: Final = ("results", "attributes", "backend_config", "call", "out")
