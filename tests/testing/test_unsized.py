@@ -31,6 +31,30 @@ def test_programs_without_sizes_agree(seed: int) -> None:
             assert not is_exact or compare.identical(g, w).all()
 
 
+def test_integers_that_reduce_to_nothing_or_by_odd_bodies() -> None:
+    """They are followed as if they were sizes; the program has others that are."""
+    text = """func.func @main(%x: tensor<?xi32>, %y: tensor<0x1xi32>)
+        -> (tensor<1xi32>, tensor<i32>, tensor<?xi32>) {
+      %i = stablehlo.constant dense<7> : tensor<i32>
+      %r = "stablehlo.reduce"(%y, %i) <{dimensions = array<i64: 0>}> ({
+      ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+        %c = stablehlo.add %a, %b : tensor<i32>
+        stablehlo.return %c : tensor<i32>
+      }) : (tensor<0x1xi32>, tensor<i32>) -> tensor<1xi32>
+      %k = stablehlo.constant dense<[5, 3]> : tensor<2xi32>
+      %s = "stablehlo.reduce"(%k, %i) <{dimensions = array<i64: 0>}> ({
+      ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+        %c = stablehlo.multiply %a, %a : tensor<i32>
+        stablehlo.return %c : tensor<i32>
+      }) : (tensor<2xi32>, tensor<i32>) -> tensor<i32>
+      return %r, %s, %x : tensor<1xi32>, tensor<i32>, tensor<?xi32>
+    }"""
+    arrays = [np.zeros(3, np.int32), np.zeros((0, 1), np.int32)]
+    first, second, _ = hilo.compile(text)(*arrays)
+    assert np.array_equal(first, [7])
+    assert second == 7**4
+
+
 def test_other_sizes_are_served_or_refused() -> None:
     module = unsized(hilo.parse("""func.func @main(%x: tensor<4x3xf32>, %y: tensor<4x3xf32>) -> tensor<4x3xf32> {
       %r = stablehlo.add %x, %y : tensor<4x3xf32>

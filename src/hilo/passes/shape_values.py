@@ -7,6 +7,7 @@ Integers are taken not to wrap: a size that does not fit its type is no size.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any, Final
 
 import numpy as np
@@ -62,10 +63,13 @@ def _reduced(o: Op, known: list[np.ndarray]) -> np.ndarray | None:
     body = o.attrs["body"]
     if len(o.operands) != 2 or len(body.ops) != 3 or (name := body.results[0].kind.name) not in _SCALARS:
         return None
+    if body.results[0].operands != body.params:
+        return None
     x, init = known
     dimensions = sorted(o.attrs["dimensions"])
     order = [*dimensions, *(d for d in range(x.ndim) if d not in dimensions)]
-    rows = np.transpose(x, order).reshape(-1, *[n for d, n in enumerate(x.shape) if d not in dimensions])
+    kept = [n for d, n in enumerate(x.shape) if d not in dimensions]
+    rows = np.transpose(x, order).reshape(prod(x.shape[d] for d in dimensions), *kept)
     out = np.broadcast_to(init, rows.shape[1:]).copy()
     for row in rows:
         both = zip(out.flat, np.broadcast_to(row, out.shape).flat, strict=True)
