@@ -47,7 +47,7 @@ class Kernel:
         """The results; the units of a phase run in `pieces` calls, the last one first."""
         results = [aligned(t.shape, t.dtype.np) for t in result_types(self.op.type) if isinstance(t, TensorType)]
         scratch = aligned([self.lowered.scratch], np.dtype(np.uint8))
-        self.run([*arrays, *results, scratch], pieces)
+        self.run([*arrays, *self.lowered.tables, *results, scratch], pieces)
         return results
 
     def run(self, buffers: Sequence[np.ndarray], pieces: int = 1) -> None:

@@ -37,6 +37,7 @@ STRATEGIES: dict[str, str] = {
     "stablehlo.convolution": "hilo.kernels.convolution:lower",
     "stablehlo.reduce_window": "hilo.kernels.window:lower",
     "stablehlo.select_and_scatter": "hilo.kernels.select_scatter:lower",
+    "stablehlo.fft": "hilo.kernels.fft:lower",
     "stablehlo.sort": "hilo.kernels.sort:lower",
     "stablehlo.cholesky": "hilo.kernels.linalg:cholesky",
     "stablehlo.triangular_solve": "hilo.kernels.linalg:triangular_solve",

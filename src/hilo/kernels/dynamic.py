@@ -108,6 +108,7 @@ _WAYS: Final[dict[str, tuple[Strategy, ...]]] = {
     "stablehlo.dynamic_update_slice": (_elements,),
     "stablehlo.reduce": (kernels.lower,),
     "stablehlo.scatter": (kernels.lower,),
+    "stablehlo.fft": (kernels.lower,),
     "stablehlo.dot_general": (kernels.lower, _items, _dot_as_rows),
     "stablehlo.dot": (kernels.lower, _items, _dot_as_rows),
     "stablehlo.convolution": (_items, _direct),

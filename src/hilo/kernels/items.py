@@ -32,6 +32,8 @@ def lower_items(op: Op, target: Target, lower_one: Callable[[Op, Target], Lowere
     """The kernel of `op` from the kernel of one item. Raises `Undecided` if its run-time sizes do not count items."""
     depth, prefix = items(op)
     one = lower_one(_with_types(op, lambda t: _one(t, depth)), target)
+    if one.tables:
+        raise Undecided("a kernel with tables of its own")
     count = prod(prefix)
     types = [*(o.tensor for o in op.operands), *(t for t in result_types(op.type) if isinstance(t, TensorType))]
     strides = [0 if t.is_static else _one(t, depth).nbytes for t in types]

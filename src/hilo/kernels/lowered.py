@@ -36,12 +36,13 @@ class Layout(Protocol):
 class Lowered:
     """A kernel: phases that run one after the other, and the bytes of scratch (64-byte aligned) that the call needs.
 
-    `bufs` is an array of pointers: operands in order, results, scratch. `in_place` holds pairs (operand, result) that
-    may have the same address. `arranged`: constant operands that the kernel reads in a layout of its own, made by
-    `arrange` once when the program is planned.
+    `bufs` is an array of pointers: operands in order, tables, results, scratch. `tables`: constants of the kernel's own
+    (64-byte aligned). `in_place` holds pairs (operand, result) that may have the same address. `arranged`: constant
+    operands that the kernel reads in a layout of its own, made by `arrange` once when the program is planned.
     """
 
     phases: list[Phase]
     scratch: Any = 0  # int, or a run-time size
     in_place: tuple[tuple[int, int], ...] = ()
     arranged: dict[int, Layout] = field(default_factory=dict)
+    tables: tuple[np.ndarray, ...] = ()

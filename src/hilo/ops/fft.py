@@ -1,8 +1,9 @@
 """Discrete Fourier transforms. Imports ir, ops.
 
-Compiled, a transform of n = a * b elements is one of columns of a elements (a product with a small matrix), a
-multiplication by roots of unity, and one of rows of b elements. Large primes go by Bluestein's convolution with a power
-of two.
+Compiled, complex transforms along the last axis have a kernel of their own if all prime factors are small; others are
+made of those. Very short ones are products with a matrix. One of n = a * b elements, b without a kernel, is one of
+columns of a elements, a multiplication by roots of unity, and one of rows of b elements. Large primes go by Bluestein's
+convolution with a power of two. Real numbers of an even count are transformed two as one complex number.
 """
 
 from __future__ import annotations
@@ -19,12 +20,13 @@ from hilo.ir.registry import op
 from hilo.ir.types import Dim, TensorType, Type
 from hilo.ops.checks import same_shape, tensor
 from hilo.ops.chlo import conj
-from hilo.ops.complex import complex_, real
+from hilo.ops.compare import select
+from hilo.ops.complex import complex_, imag, real
 from hilo.ops.concat_pad import concatenate, pad
 from hilo.ops.constant import constant
 from hilo.ops.decompose import full, spread
 from hilo.ops.dot import dot_general
-from hilo.ops.elementwise_arith import multiply
+from hilo.ops.elementwise_arith import add, multiply, subtract
 from hilo.ops.numeric import narrow
 from hilo.ops.shape import reshape, reverse, transpose
 from hilo.ops.sharding import axis_names
@@ -32,6 +34,9 @@ from hilo.ops.slicing import slice_
 
 KINDS: Final = ("FFT", "IFFT", "RFFT", "IRFFT")
 RADIX: Final = 32  # elements of the largest transform that is a product with a matrix
+SHORTEST: Final = 16  # elements of transforms with a kernel of their own
+LONGEST: Final = 1 << 24
+LARGEST: Final = 13  # prime factor
 _COMPLEX: Final = {f32: c64, f64: c128}
 
 
@@ -86,8 +91,13 @@ class fft:
         out = tensor(fft.infer(t, fft_type=fft_type, fft_length=fft_length))
         if out.size == 0:
             return full(0, out.dtype, out.shape)
+        if len(fft_length) == 1 and fft_type in ("FFT", "IFFT") and is_native(t.shape[-1]):
+            return None
         axes = list(range(t.rank - len(fft_length), t.rank))
-        if fft_type == "RFFT":
+        if fft_type == "RFFT" and x.shape[-1] % 2 == 0 and is_native(x.shape[-1] // 2):
+            x = _real(x)
+            axes.pop()
+        elif fft_type == "RFFT":
             whole = _transform(complex_(x, full(0, t.dtype, t.shape)), axes[-1], inverse=False)
             x = _cut(whole, 0, out.shape[-1])
             axes.pop()
@@ -98,6 +108,8 @@ class fft:
         for axis in axes[:-1]:
             x = _transform(x, axis, inverse=True)
         n = fft_length[-1]
+        if n % 2 == 0 and is_native(n // 2):
+            return _real_inverse(x)
         if n > 2:  # the other half: conjugates, from the end
             other = conj(reverse(_cut(x, 1, (n + 1) // 2), dimensions=(t.rank - 1,)))
             x = concatenate(x, other, dimension=t.rank - 1)
@@ -124,6 +136,22 @@ class fft:
         ((TensorType(c64, (2, 0)),), {"fft_type": "FFT", "fft_length": (0,)}),
         ((TensorType(f32, (0, 4)),), {"fft_type": "RFFT", "fft_length": (4,)}),
     ]
+
+
+def is_native(n: int) -> bool:
+    """Whether there is a kernel for transforms of n elements."""
+    return SHORTEST <= n <= LONGEST and max(factors(n)) <= LARGEST and len(factors(n)) > 1
+
+
+def factors(n: int) -> list[int]:
+    """The prime factors, ascending."""
+    found, p = [], 2
+    while p * p <= n:
+        while n % p == 0:
+            found.append(p)
+            n //= p
+        p += 1
+    return [*found, n] if n > 1 else found
 
 
 def _roots(k: np.ndarray, n: int, inverse: bool) -> np.ndarray:
@@ -158,18 +186,28 @@ def _rows(x: Op, inverse: bool, scale: float) -> Op:
     rows, n = x.shape
     if n == 1:
         return x
+    if is_native(n):
+        out = fft(x, fft_type="IFFT" if inverse else "FFT", fft_length=(n,))
+        return out if scale == (1.0 / n if inverse else 1.0) else multiply(out, full(scale * n, x.dtype, x.shape))
     if n <= RADIX:
         return _product(x, n, 1, inverse, scale)
-    first = next((r for r in range(RADIX, 1, -1) if n % r == 0), 0)
+    first = _first(n)
     if not first:
         return _bluestein(x, inverse, scale)
     rest = n // first
+    scale = scale * rest if inverse else scale  # the rows are divided by their number of elements
     columns = _product(reshape(x, type=x.tensor.with_shape((rows, first, rest))), first, 1, inverse, scale)
     powers = np.outer(np.arange(rest), np.arange(first))  # columns is (rows, rest, first)
     turned = multiply(columns, spread(_array(_roots(powers, n, inverse), x.dtype), columns.shape, (1, 2)))
     inner = reshape(transpose(turned, permutation=(0, 2, 1)), type=x.tensor.with_shape((rows * first, rest)))
-    done = reshape(_rows(inner, inverse, 1.0), type=x.tensor.with_shape((rows, first, rest)))
+    done = reshape(_rows(inner, inverse, 1.0 / rest if inverse else 1.0), type=x.tensor.with_shape((rows, first, rest)))
     return reshape(transpose(done, permutation=(0, 2, 1)), type=x.tensor)
+
+
+def _first(n: int) -> int:
+    """The factor of n that a product with a matrix does, so that the rest has a kernel or is small; 0: none."""
+    rough = prod(p for p in factors(n) if p > LARGEST)
+    return next((r for r in range(RADIX, 1, -1) if n % r == 0 and (rough == 1 or rough % r == 0)), 0)
 
 
 def _product(x: Op, n: int, axis: int, inverse: bool, scale: float) -> Op:
@@ -199,3 +237,41 @@ def _bluestein(x: Op, inverse: bool, scale: float) -> Op:
 
 def _spread_row(values: np.ndarray, rows: int, dtype: DType) -> Op:
     return spread(_array(values, dtype), (rows, len(values)), (1,))
+
+
+def _real(x: Op) -> Op:
+    """The transform of an even number n of real elements along the last axis, by one of n / 2 complex elements."""
+    n, half, last = x.shape[-1], x.shape[-1] // 2, x.tensor.rank - 1
+    z = _transform(complex_(_every_second(x, 0), _every_second(x, 1)), last, inverse=False)
+    whole = concatenate(z, _cut(z, 0, 1), dimension=last)  # element n / 2 is element 0
+    other = conj(reverse(whole, dimensions=(last,)))
+    even, odd = add(whole, other), subtract(whole, other)
+    turns = _last_axis(_roots(np.arange(half + 1), n, False) * -0.5j, odd)
+    return add(multiply(even, full(0.5, even.dtype, even.shape)), multiply(odd, turns))
+
+
+def _real_inverse(x: Op) -> Op:
+    """The inverse of `_real`; imaginary parts of the first and the last element do not count."""
+    half, last = x.shape[-1] - 1, x.tensor.rank - 1
+    edge = np.zeros(half + 1, bool)
+    edge[[0, half]] = True
+    flags = spread(constant(value=Array(edge)), x.shape, (last,))
+    part = real(x)
+    x = select(flags, complex_(part, full(0, part.dtype, part.shape)), x)
+    head, other = _cut(x, 0, half), conj(reverse(_cut(x, 1, half + 1), dimensions=(last,)))
+    even, odd = add(head, other), subtract(head, other)
+    turns = _last_axis(_roots(np.arange(half), 2 * half, True) * 0.5j, odd)
+    z = _transform(add(multiply(even, full(0.5, even.dtype, even.shape)), multiply(odd, turns)), last, inverse=True)
+    pairs = [reshape(p, type=p.tensor.with_shape((*p.shape, 1))) for p in (real(z), imag(z))]
+    both = concatenate(*pairs, dimension=last + 1)
+    return reshape(both, type=both.tensor.with_shape((*z.shape[:-1], 2 * half)))
+
+
+def _every_second(x: Op, begin: int) -> Op:
+    n = x.tensor.rank - 1
+    return slice_(x, start_indices=(0,) * n + (begin,), limit_indices=x.shape, strides=(1,) * n + (2,))
+
+
+def _last_axis(values: np.ndarray, like: Op) -> Op:
+    """`values` along the last axis, in the shape and type of `like`."""
+    return spread(_array(values, like.dtype), like.shape, (like.tensor.rank - 1,))

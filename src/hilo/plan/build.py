@@ -216,6 +216,7 @@ def plan_kernel(scope: Scope, op: Op) -> Slot:
     lowered = scope.plan.lower(op)
     operands = tuple(_operand(scope, o, lowered.arranged.get(i)) for i, o in enumerate(op.operands)
                      if isinstance(o.type, TensorType))  # fmt: skip
+    operands += tuple(scope.plan.constant(Array(x)) for x in lowered.tables)
     types = result_types(op.type)
     slots = tuple(scope.place(op, i, t) for i, t in enumerate(types))
     results = tuple(s for s in slots if isinstance(s, Buffer))
