@@ -22,6 +22,7 @@ import numpy as np
 
 from benchmarks.dynamic import dynamic
 from benchmarks.limits import measure as measure_limits
+from benchmarks.memory import memory
 from benchmarks.modules import Case, cases
 from benchmarks.peers import PEERS, Unsuitable
 from benchmarks.report import format_row, summary, table
@@ -74,6 +75,7 @@ SMALL = "add_1x1,mnist,matmul_64,matmul_128,matmul_256,while_,sort_4k,softmax_10
 
 
 main.add_command(dynamic)
+main.add_command(memory)
 
 
 @main.command("gate")

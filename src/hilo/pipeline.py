@@ -7,6 +7,7 @@ Module ── legalize, inline, simplify, fuse, schedule ──> Function      (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 Pass = Callable[[Function], Function]
 PASSES = ("inline", "shapes", "legalize", "simplify", "fuse", "schedule")  # what `hilo opt --passes` may name
 MOST_THREADS = 4096
+NONE_DONATED: Mapping[int, int | None] = MappingProxyType({})
 GIL_COST = 20_000.0  # estimated ns of a call from which other Python threads may run during it
 # What native code cannot do without: `stop` and `skip` do not touch it.
 REQUIRED = ("inline", "shapes", "legalize", "schedule")
@@ -161,7 +163,7 @@ def bind(f: Function, constants: Mapping[int, Any]) -> Function:
     return f.replace(params=kept, ops=ops, results=[new[r] for r in f.results])
 
 
-def plan(f: Function, target: Target) -> Program:
+def plan(f: Function, target: Target, donated: Mapping[int, int | None] = NONE_DONATED) -> Program:
     """The program of a scheduled function: kernels, steps, buffers with their places."""
     from hilo import kernels
     from hilo.plan.assign import assign_buffers
@@ -171,11 +173,11 @@ def plan(f: Function, target: Target) -> Program:
     check_sizes(f)
     guarded = any(o.kind.full_name == "hilo.guards" and o.attrs["guards"] for o in f.ops)
     if not guarded and not has_unknown_sizes(f):
-        return assign_buffers(plan_program(f, lambda op: kernels.lower(op, target)))
+        return assign_buffers(plan_program(f, lambda op: kernels.lower(op, target)), donated)
     from hilo.kernels.dynamic import lower
     from hilo.plan.dynamic import add_sizes
 
-    return add_sizes(assign_buffers(plan_program(f, lambda op: lower(op, target))), f)
+    return add_sizes(assign_buffers(plan_program(f, lambda op: lower(op, target)), donated), f)
 
 
 def compile_module(module: Module, *, entry: str = "main", target: str = "host", threads: int | None = None,
@@ -201,8 +203,9 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
         except ComputedSize:
             return compile_stages(module, entry, machine, threads, options, constants, shapes)
         kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
-        asked = [*check_donate(donate, kept, entry), *(i for i in given_away(module[entry]) if i in kept)]
-        donated = list(dict.fromkeys(kept.index(d) for d in asked))
+        wishes = given_away(module[entry])
+        asked = [*check_donate(donate, kept, entry), *(i for i in wishes if i in kept)]
+        donated = {kept.index(d): wishes.get(d) for d in asked}
         return _build(f, machine, threads, options, trace, donated, module)
 
 
@@ -222,7 +225,7 @@ def compile_stages(module: Module, entry: str, machine: Target, threads: int, op
     for stage in stages(whole, module):
         trace = Trace(options)
         f = optimize(module.replace({**module.functions, entry: stage.function}), entry, options, trace)
-        parts.append((_build(f, machine, threads, options, trace, [], module), stage.inputs))
+        parts.append((_build(f, machine, threads, options, trace, {}, module), stage.inputs))
     executables = [e for e, _ in parts]
 
     def text(phase: str) -> str:
@@ -254,22 +257,22 @@ def compile_function(f: Function, *, target: str = "host", threads: int | None =
 
     options = Options.from_env()
     with gc_paused():
-        return _build(f, Target.named(target), threads or default_threads(), options, Trace(options), [])
+        return _build(f, Target.named(target), threads or default_threads(), options, Trace(options), {})
 
 
 def _build(f: Function, machine: Target, threads: int, options: Options, trace: Trace,
-           donated: list[int], module: Module | None = None) -> Executable:  # fmt: skip
-    """Plan, generate code, load. `module` has the functions that custom calls name."""
+           donated: Mapping[int, int | None], module: Module | None = None) -> Executable:  # fmt: skip
+    """Plan, generate code, load. `donated`: arguments, and the result that each is meant for, if that is said;
+    `module` has the functions that custom calls name."""
     from hilo.backend.target import Target
     from hilo.codegen import Code, generate
-    from hilo.plan.donate import donations
     from hilo.plan.report import memory_report
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
     from hilo.runtime.hosts import failure, host_calls
 
     with trace.phase("plan") as made:
-        program = plan(f, machine)
+        program = plan(f, machine, donated)
         made.append(ProgramText(program))
     with trace.phase("codegen"):
         code = generate(program, machine, options)
@@ -288,7 +291,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         failure=failure(calls),
         addresses=[t.addresses[-1] for _, t in calls if t.convention == "c"],
         threads=threads,
-        aliases=donations(program, donated),
+        aliases=program.aliases,
         release_gil=cost > GIL_COST or is_native,
         keep=code.loaded,
         **_sizes(program, code.loaded.address),
@@ -315,10 +318,16 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     )
 
 
-def given_away(f: Function) -> list[int]:
-    """Arguments that the program itself donates (the attributes that JAX and TensorFlow write)."""
-    names = ("jax.buffer_donor", "tf.aliasing_output")
-    return [i for i, attrs in enumerate(f.arg_attrs) if any(n in attrs for n in names)]
+def given_away(f: Function) -> dict[int, int | None]:
+    """Arguments that the program itself donates (the attributes that JAX and TensorFlow write), and the result that
+    each is meant for, if it says so."""
+    wishes: dict[int, int | None] = {}
+    for i, attrs in enumerate(f.arg_attrs):
+        if "tf.aliasing_output" in attrs or "jax.buffer_donor" in attrs:
+            wish = attrs.get("tf.aliasing_output")
+            number = str(wish).partition(":")[0].strip()  # an attribute of another dialect is text
+            wishes[i] = int(number) if number.isdecimal() else None
+    return wishes
 
 
 def check_donate(donate: Iterable[int], kept: list[int], entry: str) -> list[int]:

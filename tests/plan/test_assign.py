@@ -33,4 +33,4 @@ def test_dead_places_are_used_again() -> None:
     buffers = [Buffer("temp", 1000) for _ in range(50)]
     steps = [s for b in buffers for s in (Copy(b, outside), Copy(outside, b))]
     program = assign_buffers(Program("p", [outside], [], steps, buffers))
-    assert program.arena_size == 1024
+    assert program.arena_size == 1000

@@ -12,6 +12,7 @@ one value of the expression fits for all. The arenas lie one after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 
 from hilo.ir import dims
@@ -20,8 +21,8 @@ from hilo.ir.module import Function
 from hilo.ir.types import TensorType
 from hilo.loop import sizes
 from hilo.loop.builder import I32, I64, PTR, Builder, Func
-from hilo.plan.assign import ALIGN, place
-from hilo.plan.program import Buffer, Program
+from hilo.plan.place import place
+from hilo.plan.program import ALIGN, Buffer, Program, Room
 
 REFUSED = 1  # code of the first guard
 MOST = 2.0**60  # bytes; no number that a size is made of is larger
@@ -50,17 +51,23 @@ def add_sizes(program: Program, function: Function) -> Program:
     return program
 
 
-def assign_sizes(buffers: Iterable[Buffer]) -> Number:
-    """Give each buffer its offset, an expression; gives the size of the whole arena."""
+def assign_sizes(buffers: Iterable[Buffer], rooms: Iterable[Room] = ()) -> Number:
+    """Give each buffer its offset, an expression; gives the size of the whole arena. Results have room for buffers of
+    their own class."""
     classes: dict[Number, list[Buffer]] = {}
     for b in buffers:
         classes.setdefault(_unit(b.nbytes)[1], []).append(b)
+    free: dict[Number, list[Room]] = {}
+    for r in rooms:
+        count, unit = dims.content(r.size)
+        if count % ALIGN == 0:
+            free.setdefault(unit, []).append(replace(r, size=count))
     base: Number = 0
     for unit, members in classes.items():
-        used = place(members, lambda b: _unit(b.nbytes)[0])
+        used = place(members, lambda b: _unit(b.nbytes)[0], free.get(unit, ()))
         for b in members:
             if b.shares is None and b.first >= 0:
-                b.offset = base + b.offset * unit
+                b.offset = b.offset * unit if b.inside is not None else base + b.offset * unit
         base = base + used * unit
     return base
 

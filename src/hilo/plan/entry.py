@@ -152,7 +152,8 @@ class _Writer:
         """The pointer to a buffer."""
         b, root = self.b, buffer.root()
         if root.kind == "temp":
-            return b.gep(self.arena, sizes.node(b, root.offset))
+            base = self.arena if root.inside is None else self.address(root.inside)
+            return b.gep(base, sizes.node(b, root.offset))
         if root.kind == "pointer":
             node = self.pointers.get(root)
             return node if node is not None else b.load(b.gep(self.frame, self.layout.slots[root]), PTR)

@@ -23,8 +23,8 @@ from hilo.kernels.lowered import Lowered
 class Buffer:
     """A place for one dense row-major array of `nbytes` bytes (an int, or a run-time size).
 
-    kind "argument", "result", "constant" (`index` into that table), "temp" (in the arena at `offset`), or "pointer":
-    known only at run time, one of the temporaries in `backing` (what a loop carries).
+    kind "argument", "result", "constant" (`index` into that table), "temp" (at `offset` in the arena, or in the memory
+    of the result `inside`), or "pointer": known only at run time, one of `backing` (what a loop carries).
     `first` and `last` are the steps between which it holds something, `source` the op that it was made for.
     """
 
@@ -32,6 +32,7 @@ class Buffer:
     nbytes: Any
     index: int = 0
     offset: Any = -1
+    inside: Buffer | None = None
     backing: tuple[Buffer, ...] = ()
     source: Op | None = None
     type: TensorType | None = None
@@ -121,7 +122,19 @@ class Switch:
     branches: list[list[Step]]
 
 
+ALIGN = 64  # bytes, of temporaries and results
+
 Step = Call | HostCall | Copy | While | Switch
+
+
+@dataclass
+class Room:
+    """The memory of `result`, for what lives after step `start` and is dead before step `end`."""
+
+    result: Buffer
+    size: Any
+    start: int
+    end: int
 
 
 @dataclass
@@ -136,6 +149,8 @@ class Program:
     constants: list[np.ndarray] = field(default_factory=list)
     hosts: list[HostCall] = field(default_factory=list)  # by their index
     arena_size: Number = 0
+    aliases: list[tuple[int, int]] = field(default_factory=list)  # (result, argument) that may be at one place
+    rooms: list[Room] = field(default_factory=list)
     symbols: list[Atom] | None = None  # run-time sizes that a call brings; None: all sizes are known
     guards: list[Guard] = field(default_factory=list)  # what must hold of them
 

@@ -43,7 +43,8 @@ def show(program: Program) -> str:
 def place(b: Buffer) -> str:
     """Where a buffer is, with its type."""
     root = b.root()
-    where = {"temp": f"arena+{root.offset}", "pointer": "carried"}.get(root.kind, f"{root.kind} {root.index}")
+    base = "arena" if root.inside is None else f"result {root.inside.index}"
+    where = {"temp": f"{base}+{root.offset}", "pointer": "carried"}.get(root.kind, f"{root.kind} {root.index}")
     return f"{b.type!r} at {where}" if b.type is not None else f"{b.nbytes} bytes at {where}"
 
 
