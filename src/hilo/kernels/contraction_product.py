@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 ROWS: Final = 28  # of A, from which tiles are used well
-UNBOUND_ROWS: Final = 336  # from which they are, if B is packed for each block of rows
+FEW_ROWS: Final = 64  # up to which a B that is no constant is best read where it lies
+MANY_ROWS: Final = 168  # from which it is worth packing block by block; between the two contraction_nest.py is better
 
 
 def lower_product(c: Contraction, target: Target, epilogue: Epilogue | None, bound: bool) -> Lowered | None:
@@ -34,7 +35,9 @@ def lower_product(c: Contraction, target: Target, epilogue: Epilogue | None, bou
     held = c.lhs.dtype
     lanes = target.lanes(held)
     plain = held in (f32, f64) and c.rhs.dtype is held and c.out.dtype is held and lanes > 1
-    if not plain or bt != 1 or m < (ROWS if bound else UNBOUND_ROWS) or n < 2 * lanes or k < 16:
+    if not plain or bt != 1 or m < ROWS or n < 2 * lanes or k < 16:
+        return None
+    if not bound and FEW_ROWS < m < MANY_ROWS:
         return None
     if one_stride(c.m, "a") != k or one_stride(c.k, "a") != 1:
         return None

@@ -55,10 +55,15 @@ class Operands:
     def plan(self, p: Problem, target: Target) -> Plan | None:
         """How `p` is computed, if it is to be."""
         lanes = target.lanes(self.held)
-        found = plan(p, self.held.itemsize, lanes, target, self.bound, self.direct)
-        if found is None or (found.blocks > 1 and found.slots * found.width * self.held.itemsize > MOST_SUMS):
+        found = plan(p, self.held.itemsize, lanes, target, self.bound, self.b.dtype is self.held)
+        if found is None or (found.blocks > 1 and sums_bytes(found, self.held.itemsize) > MOST_SUMS):
             return None
         return found
+
+
+def sums_bytes(p: Plan, size: int) -> int:
+    """Of a unit's sums between blocks of k."""
+    return p.slots * p.together * p.width * size
 
 
 def residual(epilogue: Epilogue | None) -> int | None:
@@ -98,7 +103,7 @@ class Implicit:
         elif x.a.dtype is not self.held:
             self.widened()
         arranged = {}
-        if not p.packs:
+        if p.bound:
             widths = (p.width,) * p.panels
             arranged[self.numbers[1]] = Panels((), x.b_depth, x.b_columns, p.problem.depth, widths, self.held)
         func = new_func("contraction")
@@ -113,7 +118,7 @@ class Implicit:
 
     def in_place(self) -> tuple[tuple[int, int], ...]:
         """The operand of the epilogue whose place the result may take: sums are kept apart then."""
-        if self.residual is None or self.p.blocks > 1:
+        if self.residual is None:
             return ()
         number = self.first + self.residual
         return () if number in self.numbers else ((number, 0),)
@@ -155,23 +160,24 @@ class Implicit:
     def table(self, b: Builder, bufs: Node) -> walk.Table:
         """The walk's table."""
         p, size, q = self.p, self.size, self.p.problem
-        memory = size if not p.packs else self.x.b.dtype.itemsize
-        in_place = self.in_place()
-        direct = self.x.direct and not in_place
+        memory = size if p.bound else self.x.b.dtype.itemsize
+        several = p.blocks > 1
+        crowded_result = several and q.outputs * size % 4096 == 0
+        direct = self.x.direct and not self.in_place() and not crowded_result
+        slots = p.slots * p.width * size if several and not direct else 0  # of a panel
         (region, *others) = p.regions
         flat = not others and len(region.dims) == 1 and region.dims[0].a == q.inputs and p.inner == q.inputs
         ahead_a = flat and q.depth * q.outputs * size <= self.target.l2 // 4
         row_bytes = p.width * size
         block = p.segments_step * p.inner_step * row_bytes
         rows = max(r.rows * r.pair for r in p.regions)
-        several = p.blocks > 1
         narrow = "" if self.x.b.dtype is self.held else self.x.b.dtype.name
         pack = tile.Pack(self.held.name, narrow, p.vectors, p.lanes, self.target.has_masks)
         head: dict[str, int | Node] = {
             "a": pointer(b, bufs, self.result + 1 if self.copied else self.numbers[0]),
             "b": pointer(b, bufs, self.numbers[1]),
             "result": pointer(b, bufs, self.result),
-            "sums": b.alloca((p.slots if several else rows) * row_bytes),
+            "sums": b.alloca(max(slots * p.together, (p.slots if several else rows) * row_bytes)),
             "packed": b.alloca(block * p.together) if p.packs else 0,
             "finish": b.funcptr(self.helper(self.finish())),
             "pack": b.funcptr(self.helper(tile.pack(pack))) if p.packs else 0,
@@ -183,7 +189,7 @@ class Implicit:
             "panels": p.panels,
             "width": p.width,
             "columns": q.outputs,
-            "b_panel": p.width * memory if p.packs else q.depth * row_bytes,
+            "b_panel": q.depth * row_bytes if p.bound else p.width * memory,
             "per_group": p.panels // q.groups,
             "a_group": q.inputs * size,
             "together": p.together,
@@ -194,10 +200,11 @@ class Implicit:
             "inner": p.inner,
             "segments_step": p.segments_step,
             "inner_step": p.inner_step,
-            "b_k": q.outputs * memory if p.packs else row_bytes,
+            "b_k": row_bytes if p.bound else q.outputs * memory,
             "packs": int(p.packs),
             "size": size,
             "slot": row_bytes if several else 0,
+            "slots": slots,
             "ahead_a": int(ahead_a),
             "lines": max(1, p.width * memory // 64),
         }

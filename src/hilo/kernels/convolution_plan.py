@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 REGIONS: Final = 64  # more than these are no use
 PANEL_BYTES: Final = 160 << 10  # of a block of a panel of B, in the second-level cache
 PACKED_BYTES: Final = 192 << 10  # of blocks of panels that are packed first
+STRIDED_ROWS: Final = 128  # of B that are read where they lie, from the second-level cache
 SKEW: Final = 16  # elements between copied rows of lhs, lest all rows fall into one set of the cache
 PACKED_PANELS: Final = 8  # so many of them at most
 SUMS_BYTES: Final = 64 << 10  # of a unit's sums of a panel between blocks of k
@@ -105,6 +106,7 @@ class Plan:
     units_n: int
     segments_step: int
     inner_step: int
+    bound: bool
     packs: bool
     together: int  # panels that take turns at each block of k
     heights: tuple[int, ...] = ()
@@ -145,9 +147,9 @@ def rows_cost(total: int, most: int, vectors: int) -> float:
     return cost + (turn_cost(rest, vectors) if rest else 0.0)
 
 
-def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, direct: bool) -> Plan | None:
-    """The plan for elements of `size` bytes; `bound`: B is a constant in panels; `direct`: sums are added up in the
-    result. None: this is not the way to do it."""
+def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, same: bool) -> Plan | None:
+    """The plan for elements of `size` bytes; `bound`: B is a constant in panels, `same`: it has the type of the
+    sums. None: this is not the way to do it."""
     found = find_regions(p)
     if found is None:
         return None
@@ -167,9 +169,15 @@ def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, direct:
     if by_rows:
         units_m = even(max(min(want, p.rows // fewest), -(-p.rows // room), 2), -(-total // step))
     elif want > 1 and panels > 1:
-        units_n = even(min(want, panels if bound else -(-panels // (PACKED_PANELS // 2))), panels)
-    together = 1 if bound or not direct else balanced(-(-panels // units_n), PACKED_PANELS)
+        units_n = even(min(want, panels if bound else max(2, -(-panels // PACKED_PANELS))), panels)
+    together = 1 if bound else balanced(-(-panels // units_n), PACKED_PANELS)
     limit = max(1, (PANEL_BYTES if bound else PACKED_BYTES // together) // (vectors * lanes * size))
+    row = p.outputs * size
+    if not bound and row % 1024 == 0:  # rows of B that fall into the same sets of the second-level cache: half of it
+        limit = min(limit, max(32, target.l2 // 2 // row))
+    strided = not bound and same and not by_rows and p.outputs % (vectors * lanes) == 0
+    if strided:
+        limit = min(limit, STRIDED_ROWS)
     if segments * inner <= limit:
         segments_step, inner_step = segments, inner
     elif inner <= limit and all(r.taps[1][2] == 1 for r in regions):
@@ -181,7 +189,7 @@ def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, direct:
     span = -(-total // units_m)
     shaped = tuple(shape_region(r, axis, span, vectors, most) for r in regions)
     out = Plan(p, shaped, outer, segments, inner, lanes, vectors, axis, total, step, units_m, units_n, segments_step,
-               inner_step, not bound, together, cost=nanoseconds)  # fmt: skip
+               inner_step, bound, not (bound or strided), together, cost=nanoseconds)  # fmt: skip
     return with_heights(out)
 
 

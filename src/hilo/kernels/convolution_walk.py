@@ -28,8 +28,9 @@ HEAD: Final = (
     "width", "columns", "b_panel", "per_group", "a_group", "together", "direct", "finishes",
     # k: outer taps, segments, elements of a segment; how many are taken at a time; bytes of a row of B; whether to pack
     "outer", "segments", "inner", "segments_step", "inner_step", "b_k", "packs",
-    # bytes of an element, of a place for sums (0: one place for all), lines of a panel's row, the number of regions
-    "size", "slot", "lines", "regions",
+    # bytes of an element, of a place for the sums of a row (0: one for all) and of a panel; lines of a panel's row; the
+    # number of regions
+    "size", "slot", "slots", "lines", "regions",
     # whether the next rows of A are fetched ahead, once, instead of B
     "ahead_a",
 )  # fmt: skip
@@ -181,7 +182,8 @@ class _Walk:
         left = b.select(b.cmp("sge", left, h["panels"]), b.sub(p, p0), left)
         following = b.gep(source, b.mul(b.mul(self.count, self.depth), h["b_k"]))
         self.ahead = b.select(self.last_block, b.gep(h["b"], b.mul(left, h["b_panel"])), following)
-        b.for_(0, h["regions"], 1, self.region, (h["sums"], b.i64(0)))
+        sums = b.gep(h["sums"], b.mul(b.sub(p, p0), h["slots"]))
+        b.for_(0, h["regions"], 1, self.region, (sums, b.i64(0)))
 
     def region(self, i: Node, sums: Node, turn: Node) -> Sequence[Node]:
         b = self.b
