@@ -73,7 +73,7 @@ VALUES: dict[str, Any] = {
     "rank 9": np.zeros((1,) * 9, "f4"),
     "no rows": np.zeros((0, 3), "f4"),
     "masked": np.ma.masked_array(GOOD, GOOD > 2),
-    "a view of memory": memoryview(GOOD),
+    "a view of memory": memoryview(GOOD.tobytes()),
     "fails": Raises(),
     "DLPack that fails": Capsule(RuntimeError("no")),
     "DLPack that is none": Capsule(7),

@@ -276,6 +276,8 @@ class BodyEmitter:
         if simpler is None:
             raise unsupported(op)
         results = simpler if isinstance(simpler, tuple) else (simpler,)
+        if not results:  # an op that says something to other tools alone: nothing stands for it
+            return Instruction("", "tuple", tuple_of([]), [], {})
         for o in topological(results, op.operands):
             if o not in self.values:
                 self.values[o] = self.emit(o)
