@@ -67,6 +67,11 @@ def from_tuple(scope: Scope) -> Op:
     return stablehlo("get_tuple_element", whole, index=k)
 
 
+def after(scope: Scope) -> Op:
+    """A value that waits for a token."""
+    return lookup("mhlo.add_dependency")(scope.pick(), stablehlo("after_all", stablehlo("create_token")))
+
+
 def _quantized_type(scope: Scope, shape: tuple[int, ...]) -> DType:
     """Scales are powers of two, so that quantized numbers of few bits are exact."""
     r = scope.r
@@ -177,6 +182,6 @@ def batch_norm(scope: Scope) -> Op:
 
 
 WAYS: Final[tuple[Callable[[Scope], Op | None], ...]] = (
-    call, asynchronous, bits, from_tuple, quantization, random_bits, einsum, top_k, linear_algebra, transform,
-    batch_norm,
+    call, asynchronous, bits, from_tuple, after, quantization, random_bits, einsum, top_k, linear_algebra,
+    transform, batch_norm,
 )  # fmt: skip
