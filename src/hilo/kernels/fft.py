@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hilo.ir.dims import typical
+from hilo.ir.dtypes import DType
 from hilo.ir.op import Op
 from hilo.kernels.butterfly import Butterfly, Complex
 from hilo.kernels.elementwise import new_func, streams
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 STACK: Final = 512 << 10  # bytes of a matrix that lies on the stack
 ALONE: Final = 1 << 12  # elements of a single transform that one thread does
+PAGE: Final = 4096
 NS_PER_WORK: Final = 0.35  # nanoseconds of one operation on a vector
 Load = Callable[[Node], Complex]  # the vectors at a position
 Store = Callable[[Node, Complex], None]
@@ -45,16 +47,26 @@ def lower(op: Op, target: Target) -> Lowered:
     if t.size == 0:
         return Lowered([])
     n, rows = t.shape[-1], prod(t.shape[:-1])
-    s = split(n, target.lanes(t.dtype.part), 16 if target.registers >= 32 else 8)
-    matrix = s.blocks1 * s.n2 * 2 * s.lanes * t.dtype.part.itemsize
-    tables = (_flat(s, t.dtype.part.np),)
-    whole = matrix <= STACK and (typical(rows) > 1 or n <= ALONE)
-    if whole:
-        w = _Writer("fft", op, target, s)
-        return Lowered([w.rows(rows)], tables=tables)
+    part = t.dtype.part
+    alone = typical(rows) == 1 and n > ALONE
+
+    def planned(most: int) -> Split:
+        return split(n, target.lanes(part), most, target.l2 // (8 * part.itemsize))
+
+    s = planned(16 if target.registers >= 32 and not alone else 8)
+    if not alone and _matrix(s, part) <= STACK:
+        return Lowered([_Writer("fft", op, target, s).rows(rows)], tables=(_flat(s, part.np),))
+    s = planned(8)
+    matrix = _matrix(s, part)
+    tables = (_flat(s, part.np),)
     columns, last = (_Writer(name, op, target, s) for name in ("fft_columns", "fft_rows"))
     space = -(-matrix // RESULT_ALIGN) * RESULT_ALIGN
     return Lowered([columns.columns(rows, space), last.blocks(rows, space)], scratch=rows * space, tables=tables)
+
+
+def _matrix(s: Split, part: DType) -> int:
+    """Bytes of the matrix between the halves."""
+    return s.blocks1 * s.n2 * 2 * s.lanes * part.itemsize
 
 
 def _flat(s: Split, part: np.dtype) -> np.ndarray:
@@ -76,7 +88,8 @@ class _Writer:
         self.scalar = held_type(t.dtype.part)
         self.vector = self.scalar.with_lanes(s.lanes)
         self.step = s.lanes * self.size  # bytes of a vector
-        self.streaming = streams(t, target) and 2 * self.step >= RESULT_ALIGN
+        far = s.n1 * 2 * self.size % PAGE == 0 and t.shape[-1] * 2 * self.size > target.l2  # lines of few sets
+        self.streaming = (streams(t, target) or far) and 2 * self.step >= RESULT_ALIGN
         self.func = new_func(name)
         b = self.b = Builder(self.func)
         self.butterfly = Butterfly(b, target.has_fma)
@@ -91,7 +104,7 @@ class _Writer:
     def rows(self, rows: object) -> Phase:
         """Units are whole transforms."""
         s, b = self.s, self.b
-        matrix = b.alloca(s.blocks1 * s.n2 * 2 * self.step)
+        matrix = b.alloca(_matrix(s, self.op.tensor.dtype.part))
 
         def unit(u: Node) -> None:
             b.for_(0, s.blocks2, 1, lambda c: self._columns(u, c, matrix))

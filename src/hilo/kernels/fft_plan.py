@@ -39,12 +39,14 @@ def radices(n: int, most: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Split:
-    """`lanes`: a power of two, at most n1 and n2. `most`: the largest radix."""
+    """`lanes`: a power of two, at most n1 and n2. `most`: the largest radix. `room`: how many lanes' elements find room
+    in a cache."""
 
     n1: int
     n2: int
     lanes: int
     most: int
+    room: int
 
     @cached_property
     def first(self) -> tuple[int, ...]:
@@ -67,7 +69,11 @@ class Split:
     @property
     def work(self) -> float:
         """Operations on vectors, about."""
-        return self.blocks2 * self.n1 * (_work(self.first) + 10) + self.blocks1 * self.n2 * (_work(self.second) + 6)
+        columns = self.blocks2 * self.n1 * (_work(self.first) * self._strain(self.n1) + 10)
+        return columns + self.blocks1 * self.n2 * (_work(self.second) * self._strain(self.n2) + 6)
+
+    def _strain(self, m: int) -> float:
+        return 4.0 if m * self.lanes > self.room else 1.0
 
     @property
     def has_whole_table(self) -> bool:
@@ -86,15 +92,15 @@ class Split:
         return [pass_roots(self.first), pass_roots(self.second), *turns]
 
 
-def split(n: int, lanes: int, most: int) -> Split:
+def split(n: int, lanes: int, most: int, room: int) -> Split:
     """The best split for vectors of `lanes` elements."""
     found = []
     for n1 in _divisors(n)[1:-1]:
         n2, wide = n // n1, lanes
         while wide > min(n1, n2):
             wide //= 2
-        found.append(Split(n1, n2, wide, most))
-    return min(found, key=lambda s: s.work + 1e-3 * (s.n1 + s.n2))
+        found.append(Split(n1, n2, wide, most, room))
+    return min(found, key=lambda s: s.work + 0.1 * max(s.n1, s.n2))
 
 
 def _divisors(n: int) -> list[int]:
