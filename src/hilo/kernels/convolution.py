@@ -58,7 +58,8 @@ def planned(op: Op, target: Target, epilogue: Epilogue | None = None) -> tuple[O
     moved = windows(w, op.attrs) or (Axis(),)
     spatial, places = x.shape[1:-1] or (1,), t.shape[1:-1] or (1,)
     groups = op.attrs["feature_group_count"]
-    p = Problem(x.shape[0], spatial, places, moved, w.shape[-2], w.shape[-1], groups)
+    turned = tuple(op.attrs["window_reversal"] or ())
+    p = Problem(x.shape[0], spatial, places, moved, w.shape[-2], w.shape[-1], groups, turned)
     if p.rows * p.depth * p.outputs < SMALL or p.outputs // groups < lanes:
         return None
     k, n = p.depth, p.outputs

@@ -6,7 +6,7 @@ Padding and holes then cost nothing: what a run's windows do not have is not mul
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
@@ -31,6 +31,13 @@ class Run:
     at: int
     move: int
     reach: int
+
+    def turned(self, size: int) -> Run:
+        """The same windows, with taps numbered from the last of `size` on."""
+        if self.lo == self.hi:
+            return self
+        last = self.at + (self.hi - 1 - self.lo) // self.tap_step * self.reach
+        return replace(self, lo=size - self.hi, hi=size - self.lo, at=last, reach=-self.reach)
 
 
 def runs(axis: Axis, n: int, count: int) -> list[Run]:

@@ -53,6 +53,8 @@ class _Convolution:
         self.axis, self.width, self.n = moved[-1], places[-1], spatial[-1]
         self.rows = (t.shape[0], *places[:-1])
         self.groups = op.attrs["feature_group_count"]
+        self.sizes = [a.size for a in moved]
+        self.turned = op.attrs["window_reversal"] or (False,) * len(moved)
         self.features, self.outputs = w.shape[-2], w.shape[-1]
         self.taps = prod(a.size for a in moved)
         self.func = elementwise.new_func("convolution")
@@ -129,7 +131,7 @@ class _Convolution:
 
             def tap(iv: Node, *sums: Node) -> tuple[Node, ...]:
                 k = index.loop_var(iv, 0, self.axis.size)
-                ks = [*taps, k]
+                ks = [n - 1 - t if r else t for t, n, r in zip((*taps, k), self.sizes, self.turned, strict=True)]
                 spread = self.axis.spread(self.n)
                 where = [o * self.axis.stride - self.axis.low + k * self.axis.dilation for o in places]
 

@@ -142,7 +142,7 @@ class Implicit:
 
         pitch = q.inputs + SKEW
         self.copy_a(q.rows, q.inputs, pitch, source)
-        p = self.x.plan(Problem(1, (q.rows,), (q.rows,), (Axis(),), q.inputs, q.outputs, 1, pitch), self.target)
+        p = self.x.plan(Problem(1, (q.rows,), (q.rows,), (Axis(),), q.inputs, q.outputs, pitch=pitch), self.target)
         assert p is not None  # the same problem with other strides
         self.p = p
         return p
@@ -279,6 +279,6 @@ class Implicit:
             else:
                 b.for_(0, live, 1, one)
 
-        func = walk.finish(p.width, row)
-        func.name = f"conv_finish.{digest(func)}"
+        func = walk.finish(p.width, n % p.width != 0, row)
+        func.name = f"conv_finish.{digest(func)}"  # equal ones are one
         return func

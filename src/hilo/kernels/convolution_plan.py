@@ -43,6 +43,7 @@ class Problem:
     inputs: int  # input features of a group
     outputs: int
     groups: int = 1
+    turned: tuple[bool, ...] = ()  # whether the kernel is read backwards along an axis
     pitch: int = 0  # of lhs, from one position to the next, if it is more than its features
 
     @property
@@ -228,6 +229,7 @@ def unit_axis(p: Problem, regions: Sequence[Region], most: int, room: int) -> tu
 def find_regions(p: Problem) -> tuple[list[Region], int, int, int] | None:
     """The regions, and how k is counted: outer taps, segments, elements of a segment. None: too many, or too odd."""
     along = [runs(a, n, count) for a, n, count in zip(p.axes, p.spatial, p.places, strict=True)]
+    along = [[r.turned(p.axes[d].size) for r in rs] if any(p.turned[d : d + 1]) else rs for d, rs in enumerate(along)]
     if prod(len(r) for r in along) > REGIONS:
         return None
     features = p.pitch or p.inputs * p.groups
@@ -238,7 +240,7 @@ def find_regions(p: Problem) -> tuple[list[Region], int, int, int] | None:
         places[d] = places[d + 1] * p.places[d + 1]
     image = (strides[0] * p.spatial[0], places[0] * p.places[0]) if p.axes else (features, 1)
     # Taps along the last axis and features are one run where both A and B have them side by side.
-    merged = bool(p.axes) and p.groups == 1 and all(r.tap_step == 1 and r.reach <= 1 for r in along[-1])
+    merged = bool(p.axes) and p.groups == 1 and all(r.tap_step == 1 and 0 <= r.reach <= 1 for r in along[-1])
     levels = [d for d in range(len(p.axes) - merged) if p.axes[d].size != 1]
     if len(levels) > 2:
         return None

@@ -301,12 +301,12 @@ FINISH_PARAMS: Final = [
 ]
 
 
-def finish(width: int, row: Callable[[Builder, Node, Node, Node, Node, Node], None]) -> Func:
+def finish(width: int, edge: bool, row: Callable[[Builder, Node, Node, Node, Node, Node], None]) -> Func:
     """The function that finishes a tile of sums: a row of the first group is `row_bytes` after the one before, the
     second group `group_bytes` after the first; in the result that is `m_row` and `m_group` rows, from row `m` on.
 
     `row(b, bufs, row of the result, sums, column, live)` for each: `live` sums of `width` count; once for whole rows
-    and once for rows at the edge.
+    and, where there is an `edge`, once for the rows there.
     """
     f = Func("conv_finish", FINISH_PARAMS)
     b = Builder(f)
@@ -323,6 +323,9 @@ def finish(width: int, row: Callable[[Builder, Node, Node, Node, Node, Node], No
 
         b.for_(0, 2, 1, half)
 
-    b.if_(b.cmp("eq", live, width), lambda: all_rows(b.i64(width)), lambda: all_rows(live))
+    if edge:
+        b.if_(b.cmp("eq", live, width), lambda: all_rows(b.i64(width)), lambda: all_rows(live))
+    else:
+        all_rows(b.i64(width))
     b.ret()
     return f

@@ -128,7 +128,7 @@ class convolution:
 
     @staticmethod
     def expand(lhs: Op, rhs: Op, *, type: TensorType, **attrs: Any) -> Op | None:  # noqa: A002
-        """The same as [b, 0, f]x[0, i, o]->[b, 0, f] without reversal and batch groups; None if it is that."""
+        """The same as [b, 0, f]x[0, i, o]->[b, 0, f] without batch groups; None if it is that."""
         moved = windows(rhs.tensor, attrs)
         pointwise = all(a == Axis(a.size) and a.size == n for a, n in
                         zip(moved, (lhs.shape[d] for d in attrs["input_spatial_dimensions"]), strict=True))  # fmt: skip
@@ -137,12 +137,14 @@ class convolution:
                 return _as_dot(lhs, rhs, type, attrs, ())
             if pointwise and not any(attrs["window_reversal"] or ()):
                 return _as_dot(lhs, rhs, type, attrs, attrs["input_spatial_dimensions"])
-        if is_canonical(attrs, lhs.tensor.rank):
+        static = lhs.tensor.is_static and rhs.tensor.is_static
+        size = [rhs.shape[d] for d in attrs["kernel_spatial_dimensions"]]
+        turned = tuple(d for d, r in enumerate(attrs["window_reversal"] or ()) if r and size[d] != 1)
+        if is_canonical(attrs, lhs.tensor.rank) and (static or not turned):
             return None
         x = _transposed(lhs, _input_order(attrs))
         w = _transposed(rhs, _kernel_order(attrs))
-        turned = tuple(d for d, r in enumerate(attrs["window_reversal"] or ()) if r)
-        if turned:
+        if turned and not static:
             w = reverse(w, dimensions=turned)
         groups = attrs["feature_group_count"]
         if attrs["batch_group_count"] > 1:  # groups of batches side by side are groups of features
@@ -154,6 +156,8 @@ class convolution:
         order = _output_order(attrs)
         kept = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "precision_config")
         window = {k: attrs[k] for k in kept}
+        if turned and static:
+            window["window_reversal"] = attrs["window_reversal"]
         out = convolution(x, w, feature_group_count=groups, type=type.with_shape(type.shape[d] for d in order),
                           **window, **canonical_dimensions(x.tensor.rank))  # fmt: skip
         return _transposed(out, np.argsort(order).tolist())
@@ -187,9 +191,9 @@ def canonical_dimensions(rank: int) -> dict[str, Any]:
 
 
 def is_canonical(attrs: dict[str, Any], rank: int) -> bool:
-    """Whether a convolution has those dimension numbers, no reversal and no batch groups."""
+    """Whether a convolution has those dimension numbers and no batch groups. Windows may be turned around."""
     own = all(attrs[k] == v for k, v in canonical_dimensions(rank).items())
-    return own and attrs["batch_group_count"] == 1 and not any(attrs["window_reversal"] or ())
+    return own and attrs["batch_group_count"] == 1
 
 
 def windows(rhs: TensorType, attrs: Any) -> tuple[Axis, ...]:
