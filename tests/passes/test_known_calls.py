@@ -104,3 +104,30 @@ def test_what_the_user_registered_stays_a_call() -> None:
     finally:
         registry.unregister("mhlo.topk")
         registry.register("mhlo.topk", mine, builtin=True)
+
+
+def test_approximate_ones_of_run_time_sizes() -> None:
+    """As JAX writes it: the results' shapes are operands, too."""
+    m = hilo.parse(f"""{ORDER}
+    func.func @main(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xi32>) {{
+      %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?xf32>) -> tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %k = stablehlo.subtract %n, %one : tensor<i32>
+      %s = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+      %r = stablehlo.reshape %k : (tensor<i32>) -> tensor<1xi32>
+      %i = stablehlo.dynamic_iota %s, dim = 0 : (tensor<1xi32>) -> tensor<?xi32>
+      %f = stablehlo.constant dense<0xFF800000> : tensor<f32>
+      %m = stablehlo.constant dense<-1> : tensor<i32>
+      %0:2 = stablehlo.custom_call @stablehlo.dynamic_approx_top_k(%x, %i, %f, %m, %k, %r, %r) {{
+        called_computations = [@order], indices_of_shape_operands = dense<[5, 6]> : tensor<2xi64>,
+        mhlo.backend_config = {{reduction_dim = 0 : i64}}}}
+        : (tensor<?xf32>, tensor<?xi32>, tensor<f32>, tensor<i32>, tensor<i32>, tensor<1xi32>, tensor<1xi32>)
+        -> (tensor<?xf32>, tensor<?xi32>)
+      return %0#0, %0#1 : tensor<?xf32>, tensor<?xi32>
+    }}""")
+    run = hilo.compile(m)
+    for n in (2, 9):
+        x = np.random.default_rng(n).standard_normal(n).astype(np.float32)
+        for got, want in zip(run(x), hilo.interpret(m, x), strict=True):
+            np.testing.assert_array_equal(got, want)
+            assert got.shape == (n - 1,)

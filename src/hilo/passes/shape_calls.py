@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hilo.custom_calls.decode import decode
+from hilo.custom_calls.shape_operands import shape_operands
 from hilo.errors import Unsupported
 from hilo.ir import dims
 from hilo.ir.dims import Number
@@ -64,7 +65,10 @@ def top_k(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
 
 
 def approx_top_k(r: Refiner, o: Op, operands: Sequence[Op]) -> Op:
-    """Operands: inputs, inits (not needed: the answer is exact), k. The function says what comes first."""
+    """Operands: inputs, inits (not needed: the answer is exact), k; perhaps the results' shapes, which follow from it.
+    The function says what comes first."""
+    shapes = shape_operands(o.attrs)
+    operands = [x for i, x in enumerate(operands) if i not in shapes]
     n = (len(operands) - 1) // 2
     (k,) = r.sizes(operands[-1], "k")
     xs = operands[:n]
