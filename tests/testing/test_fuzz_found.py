@@ -84,6 +84,18 @@ def test_the_shape_that_a_reshape_of_chlo_is_given() -> None:
                    f"%0 = chlo.dynamic_reshape %a, %c : ({T}, tensor<1xi32>) -> {T}\nreturn %0 : {T}\n}}")  # fmt: skip
 
 
+def test_axes_that_a_ragged_dot_does_not_have() -> None:
+    with pytest.raises(Error, match="lhs_batching dimensions"):
+        hilo.parse("""
+        func.func @main(%a: tensor<2x9x5xf32>, %b: tensor<3x2x5x4xf32>, %c: tensor<2x3xi64>) -> tensor<2x9x4xf32> {
+          %0 = "chlo.ragged_dot"(%a, %b, %c) <{ragged_dot_dimension_numbers = #chlo.ragged_dot<
+            lhs_batching_dimensions = [8],
+            rhs_batching_dimensions = [], lhs_contracting_dimensions = [], rhs_contracting_dimensions = [],
+            lhs_ragged_dimensions = [1], rhs_group_dimensions = [0]>}>
+            : (tensor<2x9x5xf32>, tensor<3x2x5x4xf32>, tensor<2x3xi64>) -> tensor<2x9x4xf32>
+          return %0 : tensor<2x9x4xf32> }""")
+
+
 def test_chains_longer_than_pythons_stack() -> None:
     ones = np.ones(4, np.float32)
     (out,) = hilo.compile(programs.chain(1200, "add {}, %a", "negate {}"))(ones)

@@ -112,6 +112,9 @@ class ragged_dot:
         require(s.dtype.is_int and s.rank > 0, "", "group sizes must be integers along an axis, not {s}", s=s)
         used = [*numbers["rhs_batching_dimensions"], *numbers["rhs_contracting_dimensions"]]
         require(not set(group) & set(used), "", "group dimensions {g} of the rhs are used otherwise too", g=group)
+        for name, t in (("lhs_batching", x), ("lhs_contracting", x), ("rhs_batching", y), ("rhs_contracting", y)):
+            axes = numbers[f"{name}_dimensions"]
+            require(in_range(axes, t.rank), "", "{n} dimensions {a} are not all axes of {t}", n=name, a=axes, t=t)
         p = _plan(x.rank, numbers)
         want = [x.shape[d] for d in p.prefix]
         ok = s.rank == 1 or same_shape(s.shape[:-1], want)

@@ -24,6 +24,7 @@ from hilo.ir.types import TensorType, result_types
 
 ELEMENTS: Final = 4096  # of all values of a program that is run
 RUN_SECONDS: Final = 1.0  # for running one: a program may take its time, and is then left
+_MAX_RANK: Final = 64  # of numpy's arrays
 LARGEST: Final = 1 << 20  # bytes of a printed program that is read again
 
 
@@ -144,7 +145,7 @@ def _is_small(module: Module) -> bool:
             if o.name in ("while", "custom_call", "infeed", "outfeed", "send", "recv"):
                 return False
             for t in result_types(o.type):
-                if not isinstance(t, TensorType) or not t.is_static:
+                if not isinstance(t, TensorType) or not t.is_static or t.rank > _MAX_RANK:
                     return False
                 count += t.size
             if count > ELEMENTS:
