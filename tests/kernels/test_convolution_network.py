@@ -17,7 +17,8 @@ def block(size: int, features: int, inner: int) -> tuple[str, list[np.ndarray]]:
     shapes = [(1, size, size, features), (1, 1, features, inner), (3, 3, inner, inner), (1, 1, inner, features)]
     names = [x, *(f"tensor<{'x'.join(map(str, s))}xf32>" for s in shapes[1:])]
     per = [f"tensor<{n}xf32>" for n in (inner, inner, features)]
-    args = ", ".join(f"%{n}: {t}" for n, t in zip(["x0", "w1", "w2", "w3", "m1", "m2", "m3"], [*names, *per], strict=True))
+    arguments = ("x0", "w1", "w2", "w3", "m1", "m2", "m3")
+    args = ", ".join(f"%{n}: {t}" for n, t in zip(arguments, [*names, *per], strict=True))
 
     def conv(out: str, source: str, w: str, types: tuple[str, str, str], pad: int) -> str:
         return f"""%{out} = stablehlo.convolution(%{source}, %{w})
@@ -67,3 +68,18 @@ def test_threads_do_not_change_bits() -> None:
         given = arrays[:1] if constants else arrays
         one, two = (hilo.compile(text, threads=t, constants=constants)(*given)[0] for t in (1, 2))
         np.testing.assert_array_equal(one, two)
+
+
+def test_a_kernel_that_is_turned_around_is_not_copied() -> None:
+    x, w, y = "tensor<2x8x9x20xf32>", "tensor<3x2x20x40xf32>", "tensor<2x6x8x40xf32>"
+    text = f"""func.func @main(%x: {x}, %w: {w}) -> {y} {{
+      %r = stablehlo.reverse %w, dims = [0, 1] : {w}
+      %y = stablehlo.convolution(%x, %r) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+        window = {{reverse = [true, false]}}
+        {{batch_group_count = 1 : i64, feature_group_count = 1 : i64}} : ({x}, {w}) -> {y}
+      return %y : {y} }}"""
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-3, 4, s).astype(np.float32) for s in ((2, 8, 9, 20), (3, 2, 20, 40))]
+    f = hilo.compile(text)
+    assert "reverse" not in f.text("kernels")
+    np.testing.assert_array_equal(f(*arrays)[0], hilo.interpret(text, *arrays)[0])

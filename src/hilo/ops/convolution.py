@@ -129,6 +129,9 @@ class convolution:
     @staticmethod
     def expand(lhs: Op, rhs: Op, *, type: TensorType, **attrs: Any) -> Op | None:  # noqa: A002
         """The same as [b, 0, f]x[0, i, o]->[b, 0, f] without batch groups; None if it is that."""
+        before = _without_reverse(rhs, attrs)
+        if before is not None:
+            return convolution(lhs, before[0], type=type, **{**attrs, "window_reversal": before[1]})
         moved = windows(rhs.tensor, attrs)
         pointwise = all(a == Axis(a.size) and a.size == n for a, n in
                         zip(moved, (lhs.shape[d] for d in attrs["input_spatial_dimensions"]), strict=True))  # fmt: skip
@@ -249,6 +252,15 @@ def _fold_batch_groups(x: np.ndarray, attrs: Any) -> tuple[np.ndarray, int]:
     n, *spatial, c = x.shape
     split = np.moveaxis(x.reshape(groups, n // groups, *spatial, c), 0, -2)
     return split.reshape(n // groups, *spatial, groups * c), groups
+
+
+def _without_reverse(rhs: Op, attrs: Any) -> tuple[Op, tuple[bool, ...]] | None:
+    """If `rhs` is turned around along spatial axes alone: what it was before, and the window reversal for that."""
+    spatial = attrs["kernel_spatial_dimensions"]
+    if rhs.kind.full_name != "stablehlo.reverse" or not {*rhs.attrs["dimensions"]} <= {*spatial}:
+        return None
+    own = attrs["window_reversal"] or (False,) * len(spatial)
+    return rhs.operands[0], tuple(r != (d in rhs.attrs["dimensions"]) for r, d in zip(own, spatial, strict=True))
 
 
 def _transposed(x: Op, order: Sequence[int]) -> Op:
