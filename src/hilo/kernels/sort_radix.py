@@ -1,0 +1,342 @@
+"""Sorting by digits: the comparator's keys as integers (sort_keys), from the least significant digit on. Imports ops,
+loop, kernels.
+
+Each element becomes one integer that holds its key, with what is carried along below it: the bits of the element, or
+its place in the row; where that does not fit, the place is an array of its own. A pass counts the elements with each
+digit, and moves every element to its place. A short row is one unit, whose arrays are on the stack. Long rows are cut
+into chunks, which count and move in parallel; since every pass is stable, the result is the same for any cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hilo.ir.op import Op
+from hilo.kernels.lowered import Lowered, Phase
+from hilo.kernels.sort_keys import Order, order_of, value_of
+from hilo.kernels.sort_merge import MergeSort
+from hilo.kernels.sort_rows import Rows
+from hilo.loop import arith, index
+from hilo.loop.arith.memory import memory_type
+from hilo.loop.builder import I1, I32, I64, Node
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+
+SHORT: Final = 96  # elements below which merging is faster
+STACK: Final = 1 << 14  # elements whose arrays are on the stack
+CHUNK: Final = 1 << 15  # elements of a chunk
+CHUNKS: Final = 64
+MANY: Final = 8  # rows that are enough units
+NS: Final = 1.5  # nanoseconds of one element in one pass
+NARROW: Final = 8  # bits of a digit of a short row
+WIDE: Final = 11
+Element = tuple[Node, ...]  # i64: key and what is below it; or i64 key, i32 place
+
+
+def lower(op: Op, target: Target) -> Lowered | None:
+    """The kernel of a `sort` by digits; None if the comparator means no order, or rows are short."""
+    k = len(op.attrs["comparator"].params) - len(op.operands)
+    shape = op.operands[0].tensor.shape
+    n = shape[op.attrs["dimension"]]
+    if not all(isinstance(m, int) for m in shape) or not SHORT <= n < 1 << 31:
+        return None
+    order = order_of(op.attrs["comparator"], k)
+    if order is None:
+        return None
+    form = _form(op, order, n)
+    rows = op.operands[0].tensor.size // n
+    if n < 2 * CHUNK or rows >= MANY or order.partial:
+        writer = _Radix(op, "sort_rows", form)
+        return Lowered([writer.whole_rows()], scratch=writer.scratch)
+    return _in_chunks(op, form, rows)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How elements are held and digits cut. `carries`: "value", "place", or "" where the key says all."""
+
+    order: Order
+    carries: str
+    shift: int  # of the key in the first integer
+    digits: tuple[tuple[int, int], ...]  # (lowest bit, bits) of each pass
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Bytes of the parts of an element."""
+        return (8, 4) if self.carries == "place" and not self.shift else (8,)
+
+    @property
+    def bins(self) -> int:
+        return 1 << max(width for _, width in self.digits)
+
+
+def _form(op: Op, order: Order, n: int) -> _Form:
+    t = op.operands[0].tensor.dtype
+    carries, shift = "place", 32 if order.bits <= 32 else 0
+    if order.descending_whole is not None:
+        carries, shift = "", 0
+    elif order.count == 1 and not t.is_complex and 8 * t.itemsize + order.bits <= 64:
+        carries, shift = "value", 8 * t.itemsize
+    most = NARROW if n < STACK else WIDE
+    count = -(-order.bits // most)
+    digits, low = [], 0
+    for i in range(count):
+        width = order.bits // count + (i < order.bits % count)
+        digits.append((shift + low, width))
+        low += width
+    return _Form(order, carries, shift, tuple(digits))
+
+
+class _Radix(MergeSort):
+    """Writes functions of a sort by digits."""
+
+    def __init__(self, op: Op, name: str, form: _Form) -> None:
+        super().__init__(op, name)
+        self.form = form
+        if not form.order.partial:  # nothing is ever merged
+            self.scratch, self.spare = 0, []
+
+    # ---- whole rows
+    def whole_rows(self) -> Phase:
+        """The phase whose units are rows."""
+        b, f, n = self.b, self.form, self.n
+        _, begin, end = self.func.params
+        one = sum(-(-s * n // 64) * 64 for s in f.sizes)
+        counts = [b.alloca(4 << width) for _, width in f.digits]
+        arrays = [b.alloca(one) for _ in range(2)] if n <= STACK else []
+        start = self.scratch
+        if not arrays:
+            self.scratch += 2 * one * self.rows
+
+        def unit(u: Node) -> None:
+            r = index.loop_var(u, 0, self.rows)
+            first, second = arrays or (b.gep(self.space, b.add(b.mul(u, 2 * one), start + i * one)) for i in (0, 1))
+            source, result = self.row(r)
+            for c, (_, width) in zip(counts, f.digits, strict=True):
+                b.memset(c, 0, 4 << width)
+
+            def make(i: Node, nan: Node) -> tuple[Node, ...]:
+                element, is_nan = self._element(source, i)
+                self._put(first, i, element)
+                for c, digit in zip(counts, f.digits, strict=True):
+                    self._count(c, element, digit)
+                return (b.or_(nan, is_nan),)
+
+            (nan,) = b.for_(0, n, 1, make, (b.const(0, I1),))
+
+            def by_digits() -> None:
+                here, there = first, second
+                for c, digit in zip(counts[:-1], f.digits[:-1], strict=True):
+                    here, there = self._pass_or_none(c, digit, here, there)
+                self._starts(c := counts[-1], f.digits[-1])
+                self._move(0, n, here, c, f.digits[-1], lambda at, e: self._finish(source, result, at, e))
+
+            if f.order.partial:
+                b.if_(nan, lambda: self.sort_row(r), by_digits)
+            else:
+                by_digits()
+
+        b.for_(begin, end, 1, unit)
+        b.ret()
+        return Phase(self.func, self.rows, n * NS * (2.0 + len(f.digits)) + 100.0)
+
+    def _pass_or_none(self, counts: Node, digit: tuple[int, int], here: Node, there: Node) -> tuple[Node, Node]:
+        """One pass, unless all elements have the same digit; gives where they are then, and the other array."""
+        b = self.b
+        some = b.load(b.gep(counts, b.mul(self._digit(self._get(here, b.i64(0)), digit), 4)), I32)
+
+        def turn() -> tuple[Node, ...]:
+            self._starts(counts, digit)
+            self._move(0, self.n, here, counts, digit, lambda at, e: self._put(there, at, e))
+            return there, here
+
+        first, second = b.if_(b.cmp("eq", some, self.n), lambda: (here, there), turn)
+        return first, second
+
+    def _starts(self, counts: Node, digit: tuple[int, int]) -> None:
+        """Counts become the first places of their digits."""
+        b = self.b
+
+        def one(d: Node, total: Node) -> tuple[Node, ...]:
+            at = b.gep(counts, b.mul(d, 4))
+            n = b.load(at, I32)
+            b.store(at, total)
+            return (b.add(total, n),)
+
+        b.for_(0, 1 << digit[1], 1, one, (b.const(0, I32),))
+
+    # ---- steps of chunks
+    def make_chunk(self, r: Node, lo: Node, hi: Node, array: Node, counts: Node) -> None:
+        """Elements of a chunk of a row, and how many have each value of the first digit."""
+        source, _ = self.row(index.loop_var(r, 0, self.rows))
+        b, digit = self.b, self.form.digits[0]
+        b.memset(counts, 0, 4 << digit[1])
+
+        def make(i: Node) -> None:
+            element, _ = self._element(source, i)
+            self._put(array, i, element)
+            self._count(counts, element, digit)
+
+        b.for_(lo, hi, 1, make)
+
+    def count_chunk(self, number: int, lo: Node, hi: Node, array: Node, counts: Node) -> None:
+        b, digit = self.b, self.form.digits[number]
+        b.memset(counts, 0, 4 << digit[1])
+        b.for_(lo, hi, 1, lambda i: self._count(counts, self._get(array, i), digit))
+
+    def start_chunks(self, number: int, counts: Node, chunks: int) -> None:
+        """Counts of all chunks of a row become first places: digit by digit, of each chunk by chunk."""
+        b, step = self.b, 4 * self.form.bins
+
+        def digit(d: Node, total: Node) -> tuple[Node, ...]:
+            def chunk(c: Node, sofar: Node) -> tuple[Node, ...]:
+                at = b.gep(counts, b.add(b.mul(c, step), b.mul(d, 4)))
+                n = b.load(at, I32)
+                b.store(at, sofar)
+                return (b.add(sofar, n),)
+
+            return b.for_(0, chunks, 1, chunk, (total,))
+
+        b.for_(0, 1 << self.form.digits[number][1], 1, digit, (b.const(0, I32),))
+
+    def move_chunk(self, number: int, r: Node, lo: Node, hi: Node, here: Node, there: Node, counts: Node) -> None:
+        """Move the elements of a chunk: to `there`, or in the last pass to the results."""
+        source, result = self.row(index.loop_var(r, 0, self.rows))
+        last = number == len(self.form.digits) - 1
+
+        def put(at: Node, e: Element) -> None:
+            if last and self.form.carries != "place":
+                self._finish(source, result, at, e)
+            else:
+                self._put(there, at, e)
+
+        self._move(lo, hi, here, counts, self.form.digits[number], put)
+
+    def finish_chunk(self, r: Node, lo: Node, hi: Node, array: Node) -> None:
+        source, result = self.row(index.loop_var(r, 0, self.rows))
+        self.b.for_(lo, hi, 1, lambda i: self._finish(source, result, i, self._get(array, i)))
+
+    # ---- elements
+    def _element(self, source: Rows, i: Node) -> tuple[Element, Node]:
+        """Element i of a row, and whether a key of it is NaN."""
+        b, f = self.b, self.form
+        raw = self.load(source, i)
+        n, nan = f.order.number(b, self.elements(raw), self.captured)
+        if f.carries == "place":
+            if not f.shift:
+                return (n, b.convert("itrunc", i, "i32")), nan
+            return (b.or_(b.shl(n, f.shift), i),), nan
+        if f.carries == "value":
+            bits = self._bits(raw[0])
+            return (b.or_(b.shl(n, f.shift), b.convert("zext", bits, "i64")),), nan
+        return (n,), nan
+
+    def _bits(self, x: Node) -> Node:
+        return self.b.bitcast(x, f"i{x.type.bits}") if x.type.is_float else x
+
+    def _finish(self, source: Rows, result: Rows, at: Node, e: Element) -> None:
+        """Store the element at its place in the results."""
+        b, f = self.b, self.form
+        t = self.dtypes[0]
+        if f.carries == "place":
+            i = b.and_(e[0], 0xFFFFFFFF) if f.shift else b.convert("zext", e[1], "i64")
+            self.store(result, at, self.load(source, i))
+        elif f.carries == "value":
+            held = memory_type(t)
+            x = b.convert("itrunc", e[0], f"i{8 * t.itemsize}")
+            if held.scalar == "i1":
+                self.store(result, at, (b.cmp("ne", x, 0),))
+            else:
+                self.store(result, at, (b.bitcast(x, held.scalar) if held.is_float else x,))
+        else:
+            descending = f.order.descending_whole
+            assert descending is not None
+            self.store(result, at, arith.to_memory(b, value_of(b, e[0], t, descending)))
+
+    def _digit(self, e: Element, digit: tuple[int, int]) -> Node:
+        low, width = digit
+        return self.b.and_(self.b.lshr(e[0], low), (1 << width) - 1)
+
+    def _count(self, counts: Node, e: Element, digit: tuple[int, int]) -> None:
+        b = self.b
+        at = b.gep(counts, b.mul(self._digit(e, digit), 4))
+        b.store(at, b.add(b.load(at, I32), 1))
+
+    def _move(self, lo: Node | int, hi: Node | int, here: Node, counts: Node, digit: tuple[int, int],
+              put: Callable[[Node, Element], None]) -> None:  # fmt: skip
+        b = self.b
+
+        def one(i: Node) -> None:
+            e = self._get(here, i)
+            at = b.gep(counts, b.mul(self._digit(e, digit), 4))
+            place = b.load(at, I32)
+            b.store(at, b.add(place, 1))
+            put(b.convert("sext", place, "i64"), e)
+
+        b.for_(lo, hi, 1, one)
+
+    def _parts(self, array: Node) -> list[Node]:
+        """Arrays of the parts of elements, one behind the other."""
+        return [array, self.b.gep(array, -(-8 * self.n // 64) * 64)][: len(self.form.sizes)]
+
+    def _get(self, array: Node, i: Node) -> Element:
+        b = self.b
+        return tuple(b.load(b.gep(p, b.mul(i, s)), I64 if s == 8 else I32)
+                     for p, s in zip(self._parts(array), self.form.sizes, strict=True))  # fmt: skip
+
+    def _put(self, array: Node, i: Node, e: Element) -> None:
+        b = self.b
+        for p, s, x in zip(self._parts(array), self.form.sizes, e, strict=True):
+            b.store(b.gep(p, b.mul(i, s)), x)
+
+
+def _in_chunks(op: Op, form: _Form, rows: int) -> Lowered:
+    """Phases over the chunks of all rows."""
+    n = op.operands[0].tensor.shape[op.attrs["dimension"]]
+    chunks = min(CHUNKS, n // CHUNK)
+    size = -(-n // chunks)
+    one = sum(-(-s * n // 64) * 64 for s in form.sizes)
+    table = 4 * form.bins * chunks
+    space = 2 * one + table
+    phases: list[Phase] = []
+
+    def phase(name: str, work: Callable[[_Radix, Node, Node, Node, list[Node], Node], None]) -> None:
+        """Units are chunks: `work(writer, row, lo, hi, both arrays, counts)`."""
+        w = _Radix(op, f"sort_{name}", form)
+        b = w.b
+        _, begin, end = w.func.params
+
+        def unit(u: Node) -> None:
+            row, chunk = (index.node(b, x) for x in index.delinear(index.loop_var(u, 0, rows * chunks), (rows, chunks)))
+            base = b.gep(w.space, b.mul(row, space))
+            lo = b.mul(chunk, size)
+            hi = b.smin(b.add(lo, size), n)
+            counts = b.gep(base, b.add(b.mul(chunk, 4 * form.bins), 2 * one))
+            work(w, row, lo, hi, [base, b.gep(base, one)], counts)
+
+        b.for_(begin, end, 1, unit)
+        b.ret()
+        phases.append(Phase(w.func, rows * chunks, size * NS))
+
+    def starts(number: int) -> None:
+        w = _Radix(op, "sort_starts", form)
+        b = w.b
+        _, begin, end = w.func.params
+        b.for_(begin, end, 1, lambda r: w.start_chunks(
+            number, b.gep(w.space, b.add(b.mul(r, space), 2 * one)), chunks))  # fmt: skip
+        b.ret()
+        phases.append(Phase(w.func, rows, form.bins * chunks * 1.0))
+
+    phase("make", lambda w, r, lo, hi, a, c: w.make_chunk(r, lo, hi, a[0], c))
+    for i in range(len(form.digits)):
+        x, y = i % 2, 1 - i % 2
+        if i:
+            phase("count", lambda w, r, lo, hi, a, c, i=i, x=x: w.count_chunk(i, lo, hi, a[x], c))
+        starts(i)
+        phase("move", lambda w, r, lo, hi, a, c, i=i, x=x, y=y: w.move_chunk(i, r, lo, hi, a[x], a[y], c))
+    if form.carries == "place":
+        phase("finish", lambda w, r, lo, hi, a, c: w.finish_chunk(r, lo, hi, a[len(form.digits) % 2]))
+    return Lowered(phases, scratch=rows * space)
