@@ -68,8 +68,8 @@ def tile(t: Tile) -> Func:
 
     Row i of the first group is at a + i * a_row, the second group is `a_group` further (C likewise). Element k of
     segment s of A is s * a_segment + k elements further; its row of B is at b + s * b_segment + k * b_k. The line at
-    `ahead` + (number of the step) * ahead_k is brought into the second-level cache. A tile like C at `touch` is brought
-    into the first one, to be written to after this.
+    `ahead` + (number of the step) * ahead_k is brought into the second-level cache. So is
+    a tile like C at `touch`, which is used or written to after this.
     """
     f = Func(t.name, PARAMS, inline="never")
     b = Builder(f)
@@ -81,7 +81,7 @@ def tile(t: Tile) -> Func:
     for i in range(t.rows):
         row = b.gep(touch if i < t.group else b.gep(touch, touch_group), b.mul(touch_row, i % t.group))
         for line in range(0, t.vectors * step, 64):
-            b.prefetch(b.gep(row, line), write=True)
+            b.prefetch(b.gep(row, line), locality=2)
     offsets = multiples(b, a_row, t.group)
     groups = range(0, t.rows, t.group)
 
