@@ -78,6 +78,11 @@ def test_elements_that_are_no_utf8() -> None:
         hilo.parse(programs.constant(f"[{items}]", "tensor<1xf32>"))
 
 
+def test_digits_of_other_scripts_are_no_numbers() -> None:
+    with pytest.raises(Error):
+        hilo.parse(programs.identity('%0 = "stablehlo.iota"() <{iota_dimension = \u00b2}> : () -> tensor<2xf32>'))
+
+
 def test_the_shape_that_a_reshape_of_chlo_is_given() -> None:
     with pytest.raises(Error, match="the shape given is \\[32\\]"):
         hilo.parse(f"func.func @main(%a: {T}) -> {T} {{\n%c = stablehlo.constant dense<32> : tensor<1xi32>\n"

@@ -81,7 +81,7 @@ def _odd_width(t: Any) -> int | None:
     digits = text.lstrip("isu")
     if text == "index":
         return 64
-    return int(digits) if text[:1] in ("i", "s", "u") and digits.isdigit() and 0 < len(digits) < 5 else None
+    return int(digits) if text[:1] in ("i", "s", "u") and digits.isdecimal() and 0 < len(digits) < 5 else None
 
 
 def _float(r: EntryReader) -> Float:

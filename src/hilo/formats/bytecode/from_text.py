@@ -44,7 +44,7 @@ def _value(c: Cursor) -> Value:
                 parse_type(c)
                 raise Unsupported("strings with a type have no portable encoding")
             return text
-        if first.isdigit() or first == "-":
+        if first.isdecimal() or first == "-":
             return _number(c)
         if token in ("true", "false", "unit"):
             c.take()

@@ -29,7 +29,7 @@ def _kept(name: str, value: Value) -> Any:
         return value
     written = text(value)
     number = written.partition(" ")[0]
-    return int(number) if name == "group_id" and number.isdigit() else Opaque(written)
+    return int(number) if name == "group_id" and number.isdecimal() else Opaque(written)
 
 
 class OpAttributes:

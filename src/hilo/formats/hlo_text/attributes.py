@@ -289,7 +289,7 @@ def _print_padding(p: tuple[tuple[int, int, int], ...]) -> str:
 def _print_dictionary(d: Attrs) -> str:
     def key(k: str) -> str:
         plain = k.replace("_", "a").replace(".", "a").replace("-", "a")
-        return k if plain.isascii() and plain.isalnum() and not k[0].isdigit() and k[0] not in ".-" else quote(k)
+        return k if plain.isascii() and plain.isalnum() and not k[0].isdecimal() and k[0] not in ".-" else quote(k)
 
     return _braces(f"{key(k)}={quote(by_type(v) if isinstance(v, Attrs) else str(v))}" for k, v in d.items())
 

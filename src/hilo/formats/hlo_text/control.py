@@ -92,7 +92,7 @@ def _composite(b: Body, i: Instruction, name: str, operands: list[Op], result: T
     text = frontend.pop("composite.attributes", "{}")
     version = frontend.pop("composite.version", "0")
     attrs = dictionary(str(text))
-    if not isinstance(label, str) or attrs is None or not str(version).isdigit() or len(str(version)) > 9:
+    if not isinstance(label, str) or attrs is None or not str(version).isdecimal() or len(str(version)) > 9:
         raise i.error("a composite needs composite.name, composite.attributes and composite.version")
     i.attrs = {**i.attrs, "frontend_attributes": Attrs(frontend)}
     return b.op(i, "stablehlo.composite", operands, result=result, name=label, decomposition=name,

@@ -73,7 +73,7 @@ def result_sharding(f: Function, result: Shape) -> str:
 def _integer(value: Any) -> int | None:
     """The number of an integer attribute's text, `2 : i32`."""
     digits = value.partition(":")[0].strip() if isinstance(value, Opaque) else ""
-    return int(digits) if digits.isdigit() and len(digits) < 10 else None
+    return int(digits) if digits.isdecimal() and len(digits) < 10 else None
 
 
 def _paths(shapes: Sequence[Shape]) -> list[tuple[int, ...]]:

@@ -188,7 +188,7 @@ def _labels(i: Instruction) -> dict[str, Any]:
     left, _, right = i["dim_labels"].partition("->")
     lhs, _, rhs = left.partition("_")
     for text, (letters, names, spatial) in zip((lhs, rhs, right), _SIDES, strict=True):
-        digits = sorted(ch for ch in text if ch.isdigit())
+        digits = sorted(ch for ch in text if ch.isdecimal())
         ok = sorted(text) == sorted([*digits, *letters]) and digits == [str(d) for d in range(len(digits))]
         if not ok:
             wanted = f"{letters[0]}, {letters[1]} and the digits from 0 on"

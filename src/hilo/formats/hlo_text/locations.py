@@ -46,7 +46,7 @@ def _fields(r: Reader) -> dict[str, Any]:
         token = r.tokens[r.at]
         if token[:1] == '"':
             fields[key] = r.string()
-        elif token.lstrip("-").isdigit():
+        elif token.lstrip("-").isdecimal():
             fields[key] = r.integer()
         elif token in ("{", "[", "("):
             r.balanced()
@@ -62,7 +62,7 @@ def parse_tables(r: Reader) -> None:
     while (name := r.tokens[r.at]) in rows:
         r.at += 1
         table = rows[name]
-        while r.tokens[r.at].isdigit():
+        while r.tokens[r.at].isdecimal():
             number = r.integer()
             table[number] = r.string() if r.tokens[r.at][:1] == '"' else _fields(r)
     places = {n: _place(fields, rows["FileNames"]) for n, fields in rows["FileLocations"].items()}

@@ -58,7 +58,7 @@ def _array(m: re.Match[str]) -> Shape:
     if axes is None:
         return Shape(TensorType(dtype, shape))
     numbers = [a.strip() for a in axes.split(",")] if axes.strip() else list(map(str, range(len(shape) - 1, -1, -1)))
-    order = tuple(int(a) if a.isdigit() and len(a) < 6 else -1 for a in numbers)
+    order = tuple(int(a) if a.isdecimal() and len(a) < 6 else -1 for a in numbers)
     if sorted(order) != list(range(len(shape))):
         raise Error(f"the layout {{{axes}}} does not list the {len(shape)} dimensions")
     layout = Layout(order, (properties or "").strip())
@@ -69,7 +69,7 @@ def _dim(text: str) -> int | Dim:
     if text == "?":
         return UNKNOWN
     digits = text.removeprefix("<=").strip()
-    if not digits.isdigit() or len(digits) > 19 or int(digits) >= 1 << 63:
+    if not digits.isdecimal() or len(digits) > 19 or int(digits) >= 1 << 63:
         raise Error(f"'{text[:24]}' is no dimension size")
     return bounded(int(digits)) if digits != text else int(digits)
 
@@ -82,7 +82,7 @@ def tiles(layout: Layout | None) -> tuple[tuple[int, ...], ...]:
     texts = [t.split(",") for t in m[1][1:-1].split(")(")]
     if any("*" in part for t in texts for part in t):
         raise Unsupported("tiles that join dimensions are not supported")
-    if not all(part.strip().isdigit() and int(part) > 0 for t in texts for part in t):
+    if not all(part.strip().isdecimal() and int(part) > 0 for t in texts for part in t):
         raise Error(f"malformed tiles '{m[0]}'")
     return tuple(tuple(map(int, t)) for t in texts)
 

@@ -20,14 +20,14 @@ def symbol(name: str) -> str:
     if "::@" in name:
         return "::".join(map(symbol, name.split("::@")))
     plain = name.replace("_", "a").replace(".", "a").replace("$", "a")
-    return f"@{name}" if plain.isascii() and plain.isalnum() and not name[0].isdigit() else f"@{quote(name)}"
+    return f"@{name}" if plain.isascii() and plain.isalnum() and not name[0].isdecimal() else f"@{quote(name)}"
 
 
 def key(name: str) -> str:
     """The name of an attribute; the leading dot of a discardable one without a dialect is not part of the text."""
     name = name.removeprefix(".")
     plain = name.replace("_", "a").replace(".", "a").replace("$", "a")
-    return name if plain.isascii() and plain.isalnum() and not name[0].isdigit() else quote(name)
+    return name if plain.isascii() and plain.isalnum() and not name[0].isdecimal() else quote(name)
 
 
 def by_type(v: Any) -> str:

@@ -113,7 +113,7 @@ def skip_attribute(c: Cursor) -> None:
         while c.tokens[c.at : c.at + 2] == [":", ":"]:
             c.at += 2
             c.symbol()
-        may_have_type = token[0] in '"-[' or token[0].isdigit() or token[:5] in ("dense", "true", "spars")
+        may_have_type = token[0] in '"-[' or token[0].isdecimal() or token[:5] in ("dense", "true", "spars")
         if c.tokens[c.at] == ":" and may_have_type:
             c.take()
             skip_attribute(c)
@@ -129,7 +129,7 @@ def parse_attribute(c: Cursor) -> Any:
             if c.tokens[c.at] == ":":
                 raise c.error("a string with a type has no meaning in StableHLO", at)
             return value
-        if first.isdigit() or first == "-":
+        if first.isdecimal() or first == "-":
             return _number(c)
         if first == "@":
             return c.symbol()
@@ -189,7 +189,7 @@ def _plain(c: Cursor) -> Any:
         value = parse_attribute(c)
         if c.at == end and isinstance(value, str | bool | int | float):
             return value
-    elif end == start + 1 and (token[:1].isdigit() or token[:1] == "-"):
+    elif end == start + 1 and (token[:1].isdecimal() or token[:1] == "-"):
         return _number(c)
     c.at = end
     return text
@@ -198,7 +198,7 @@ def _plain(c: Cursor) -> Any:
 def _number(c: Cursor) -> int | float:
     """`1 : i64`, `1.0 : f32`, `0x7F800000 : f32`, without a type i64 or f64."""
     start = c.at
-    if not (c.tokens[start][:1].isdigit() or c.tokens[start][:1] == "-"):
+    if not (c.tokens[start][:1].isdecimal() or c.tokens[start][:1] == "-"):
         raise c.expected("a number")
     token = c.take()
     t = parse_type(c) if c.accept(":") else None
@@ -218,7 +218,7 @@ def _number(c: Cursor) -> int | float:
         value = float(token)
         return value if dtype is None or dtype.bits == 64 else float(round_to(np.array([value]), dtype)[0])
     digits = token.lstrip("-")
-    if not (is_hex or digits.isdigit()) or len(digits) > 40:
+    if not (is_hex or (digits.isascii() and digits.isdecimal())) or len(digits) > 40:
         raise c.error(f"'{token[:44]}' is not an integer", start)
     value = int(token, 16 if is_hex else 10)
     width = 64 if dtype is None else dtype.bits

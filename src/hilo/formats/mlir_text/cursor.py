@@ -87,7 +87,7 @@ class Cursor:
 
     def keyword(self, what: str = "a keyword") -> str:
         token = self.tokens[self.at]
-        if not token.replace("_", "a").replace(".", "a").replace("$", "a").isalnum() or token[0].isdigit():
+        if not token.replace("_", "a").replace(".", "a").replace("$", "a").isalnum() or token[0].isdecimal():
             raise self.expected(what)
         self.at += 1
         return token

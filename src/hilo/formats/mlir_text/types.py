@@ -186,7 +186,7 @@ def _bounded_shape(shape: list[int | Dim], text: str) -> list[int | Dim]:
     for d, b in zip(shape, bounds, strict=True):
         if b == "?":
             new.append(d)
-        elif not b.isdigit() or isinstance(d, int):
+        elif not b.isdecimal() or isinstance(d, int):
             raise Error(f"bound {b!r} for dimension {d}: only a ? can have a bound, which is an integer")
         else:
             new.append(bounded(_extent(b)))
