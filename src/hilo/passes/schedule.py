@@ -1,24 +1,66 @@
-"""Scheduling: an order of ops that keeps few bytes alive at a time. Imports ir.
+"""Scheduling: an order of ops that keeps few bytes alive at a time. Imports ir and passes.orders.
 
-Depth first from the results, the operand that needs most room first (Sethi and Ullman's order for trees); the order
-that the program came in stays if it needs no more.
+Several orders are made; the one with the least peak wins, and the program's own if none needs less. Results live to
+the end: their memory is there from the beginning, and holds temporaries before (plan/place.py), so that what counts is
+the same. What reads a donated argument comes before the op that may be written over it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
-from hilo.ir.dims import typical
 from hilo.ir.module import Function
-from hilo.ir.op import GET, PARAMETER, Op
-from hilo.ir.types import TensorType, result_types
-from hilo.rewrite.regions import Effects, Regions
+from hilo.ir.op import Op
+from hilo.passes.orders import CONTROL, Flow, depth_first, eager, greedy
+from hilo.rewrite.regions import Regions
 
-_RENAMES = frozenset(("hilo.get", "stablehlo.reshape", "stablehlo.optimization_barrier", "stablehlo.get_tuple_element"))
+ROUNDS: Final = 4
+LONG: Final = 20000  # ops from which fewer orders are tried
+SEARCH: Final = 2000  # ops looked at to find out whether one depends on another, before taking it that it does
 
 
-def schedule(f: Function) -> Function:
-    """`f`, and the regions in it, with ops in an order of low peak memory. Ops with effects keep their order."""
+def schedule(f: Function, donated: Iterable[int] = ()) -> Function:
+    """`f`, and the regions in it, with ops in an order of low peak memory. Ops with effects keep their order.
+    `donated`: numbers of parameters whose memory results may take."""
+    f = _regions(f)
+    flow = Flow(f)
+    bound = _read_first(flow, donated)
+    best = depth_first(flow) if bound else list(range(len(f.ops)))
+    best, _ = _improve(flow, best, flow.peak(best))
+    if best == list(range(len(f.ops))):
+        return f
+    return f.replace(ops=[f.ops[i] for i in best])
+
+
+def _improve(flow: Flow, best: list[int], most: int) -> tuple[list[int], int]:
+    """An order that needs less than `best`, which needs `most` bytes, or that one."""
+    least = flow.least()
+    for make in (depth_first, greedy) if len(best) <= LONG else (depth_first,):
+        if most <= least:
+            return best, most
+        order = make(flow)
+        peak = flow.peak(order)
+        if peak < most:
+            best, most = order, peak
+        order, peak = eager(flow, order, peak)
+        if peak < most:
+            best, most = order, peak
+    for _ in range(ROUNDS):
+        order, peak = eager(flow, best, most)
+        if peak >= most:
+            break
+        best, most = order, peak
+    return best, most
+
+
+def peak_bytes(ops: Sequence[Op], results: Iterable[Op]) -> int:
+    """The most bytes that are alive at once when `ops` run in this order; results live to the end."""
+    f = Function("", [o for o in ops if o.name == "parameter"], list(ops), list(results))
+    return Flow(f).peak(range(len(ops)))
+
+
+def _regions(f: Function) -> Function:
     regions = Regions(schedule)
     new: dict[Op, Op] = {}
     ops: list[Op] = []
@@ -26,80 +68,44 @@ def schedule(f: Function) -> Function:
         o = old
         if any(x in new for x in o.operands):
             o = o.with_operands(new.get(x, x) for x in o.operands)
-        o = regions.apply(o) if o.kind.full_name in _CONTROL else o
+        o = regions.apply(o) if o.kind.full_name in CONTROL else o
         if o is not old:
             new[old] = o
         ops.append(o)
-    if new:
-        f = f.replace(ops=ops, results=[new.get(r, r) for r in f.results])
-    order = _depth_first(f)
-    if order == list(f.ops) or peak_bytes(order, f.results) >= peak_bytes(f.ops, f.results):
-        return f
-    return f.replace(ops=order)
+    return f.replace(ops=ops, results=[new.get(r, r) for r in f.results]) if new else f
 
 
-_CONTROL = frozenset(("stablehlo.while", "stablehlo.if", "stablehlo.case"))
+def _read_first(flow: Flow, donated: Iterable[int]) -> bool:
+    """Let ops that read a donated parameter come before the one that is written over it; whether there are any."""
+    found = False
+    for d in donated:
+        p = flow.f.params[d]
+        ((value,),) = flow.values[flow.place[p]]
+        readers = flow.readers[value]
+        writer = next((i for i in reversed(readers) if flow.in_place[i] and _may_take(flow, i, p)), None)
+        if writer is None:
+            continue
+        for r in readers:
+            if r != writer and writer not in flow.before[r] and not _depends(flow, r, writer):
+                flow.before[writer].append(r)
+                found = True
+    return found
 
 
-def size_of(o: Op) -> int:
-    """Bytes that `o` writes; renames write nothing."""
-    if o.kind is PARAMETER or o.kind.full_name in _RENAMES or o.kind.full_name == "stablehlo.constant":
-        return 0
-    return sum(typical(t.nbytes) for t in result_types(o.type) if isinstance(t, TensorType) and t.size != -1)
+def _may_take(flow: Flow, i: int, p: Op) -> bool:
+    """Whether op `i` makes a result of the function of the type of `p`."""
+    return any(v in flow.kept and flow.type_of(i, k) is p.type for k, v in enumerate(flow.made[i]))
 
 
-def peak_bytes(ops: Sequence[Op], results: Iterable[Op]) -> int:
-    """The most bytes that are alive at once when `ops` run in this order; results live to the end."""
-    root: dict[Op, Op] = {}
-    last: dict[Op, int] = {}
-    for i, o in enumerate(ops):
-        root[o] = root[o.operands[0]] if o.kind.full_name in _RENAMES and o.operands else o
-        last[o] = i
-        for x in o.operands:
-            last[root[x]] = i
-    for r in results:
-        last[root[r]] = len(ops)
-    ends: list[list[Op]] = [[] for _ in range(len(ops) + 1)]
-    for o, i in last.items():
-        if root[o] is o:
-            ends[i].append(o)
-    alive = peak = 0
-    for i, o in enumerate(ops):
-        alive += size_of(o)
-        peak = max(peak, alive)
-        alive -= sum(map(size_of, ends[i]))
-    return peak
-
-
-def _depth_first(f: Function) -> list[Op]:
-    """Operands before ops, those first that need most room while they are computed."""
-    need: dict[Op, int] = {}
-    place = {o: i for i, o in enumerate(f.ops)}
-    sorted_operands: dict[Op, list[Op]] = {}
-    for o in f.ops:
-        operands = sorted(dict.fromkeys(o.operands), key=lambda x: (size_of(x) - need[x], place[x]))
-        sorted_operands[o] = operands
-        held = most = 0
-        for x in operands:
-            most = max(most, held + need[x])
-            held += size_of(x)
-        need[o] = max(most, held + size_of(o))
-    effects = Effects()
-    roots: list[Op] = [o for o in f.ops if o.kind is not PARAMETER and effects.of(o)]
-    before: dict[Op, Op] = dict(zip(roots[1:], roots))
-    order: dict[Op, None] = dict.fromkeys(f.params)
-    stack: list[tuple[Op, bool]] = [(o, False) for o in reversed([*roots, *f.results, *f.ops])]
+def _depends(flow: Flow, i: int, on: int) -> bool:
+    """Whether op `i` comes after op `on` in any order."""
+    seen = {i}
+    stack = [i]
     while stack:
-        o, ready = stack.pop()
-        if o in order:
-            continue
-        if ready:
-            order[o] = None
-            continue
-        stack.append((o, True))
-        stack.extend((x, False) for x in reversed(sorted_operands[o]) if x not in order)
-        if o in before:
-            stack.append((before[o], False))
-        elif o.kind is GET and o.operands[0] not in order:
-            stack.append((o.operands[0], False))
-    return list(order)
+        for x in flow.before[stack.pop()]:
+            if x == on or len(seen) > SEARCH:
+                return True
+            if x not in seen:
+                seen.add(x)
+                stack.append(x)
+    return False

@@ -16,6 +16,8 @@ from hilo.plan.program import ALIGN, Buffer, Room
 MOST = 2048  # buffers placed largest first
 TRIES = 512  # buffers up to which several orders are tried
 
+# The size of the arena; of each buffer, the result that it lies in, or None, and its offset.
+Placement = tuple[int, dict[Buffer, tuple[Buffer | None, int]]]
 Span = tuple[int, int, int, int]  # offset, its end, first step, last step
 
 
@@ -56,17 +58,19 @@ def place(
         orders.append(sorted(large, key=lambda b: -size(b) * (b.last - b.first + 1)))
         orders.append(sorted(large, key=lambda b: (b.first, -size(b))))
     least = least_size(large, exact, rooms)
-    best: tuple[int, dict[Buffer, tuple[Room | None, int]]] | None = None
-    for order in orders:
+    best = 0, {}
+    for k, order in enumerate(orders):
         found = _largest_first(order, size, exact, rooms)
-        if best is None or found[0] < best[0]:
+        if k == 0 or found[0] < best[0]:
             best = found
         if best[0] <= least:
             break
-    assert best is not None
+    if small:
+        behind = _by_time(small, size, -(-best[0] // ALIGN) * ALIGN)
+        best = min((behind[0], {**best[1], **behind[1]}), _by_time(own, size, 0), key=lambda found: found[0])
     for b, (room, offset) in best[1].items():
-        b.inside, b.offset = room.result if room is not None else None, offset
-    return _by_time(small, size, -(-best[0] // ALIGN) * ALIGN) if small else best[0]
+        b.inside, b.offset = room, offset
+    return best[0]
 
 
 def least_size(buffers: Iterable[Buffer], size: Callable[[Buffer], int], rooms: Iterable[Room] = ()) -> int:
@@ -90,10 +94,10 @@ def least_size(buffers: Iterable[Buffer], size: Callable[[Buffer], int], rooms: 
 
 def _largest_first(
     order: list[Buffer], size: Callable[[Buffer], int], exact: Callable[[Buffer], int], rooms: list[Room]
-) -> tuple[int, dict[Buffer, tuple[Room | None, int]]]:
+) -> Placement:
     """Place buffers in this order: into the smallest result that has room, or into the arena, as low as they fit."""
     arena, spaces = _Space(), [_Space() for _ in rooms]
-    places: dict[Buffer, tuple[Room | None, int]] = {}
+    places: dict[Buffer, tuple[Buffer | None, int]] = {}
     for b in order:
         n, least = size(b), exact(b)
         room, offset = None, None
@@ -101,7 +105,7 @@ def _largest_first(
             if rooms[k].start < b.first and b.last < rooms[k].end:
                 offset = spaces[k].find(n, b.first, b.last, rooms[k].size + n - least)
                 if offset is not None:
-                    room = rooms[k]
+                    room = rooms[k].result
                     spaces[k].add(offset, n, least, b.first, b.last)
                     break
         if offset is None:
@@ -112,8 +116,9 @@ def _largest_first(
     return arena.top, places
 
 
-def _by_time(buffers: list[Buffer], size: Callable[[Buffer], int], base: int) -> int:
-    """Place buffers behind `base` by best fit, in the order in which they are made; gives the size of the arena."""
+def _by_time(buffers: list[Buffer], size: Callable[[Buffer], int], base: int) -> Placement:
+    """Place buffers behind `base` in the arena by best fit, in the order in which they are made."""
+    places: dict[Buffer, tuple[Buffer | None, int]] = {}
     starts: dict[int, list[Buffer]] = {}
     ends: dict[int, list[Buffer]] = {}
     for b in buffers:
@@ -122,10 +127,10 @@ def _by_time(buffers: list[Buffer], size: Callable[[Buffer], int], base: int) ->
     arena = _Free(base)
     for t in sorted({*starts, *ends}):
         for b in starts.get(t, ()):  # the largest first, as they are sorted
-            b.inside, b.offset = None, arena.take(size(b))
+            places[b] = None, arena.take(size(b))
         for b in ends.get(t, ()):
-            arena.give(b.offset, size(b))
-    return arena.size
+            arena.give(places[b][1], size(b))
+    return arena.size, places
 
 
 class _Free:
