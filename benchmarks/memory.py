@@ -67,8 +67,9 @@ def measure(case: Case, xla: bool) -> Memory:
     from hilo.plan.report import memory_report
 
     module = hilo.parse(case.text)
-    function = optimize(module, "main", Options.from_env())
-    report = memory_report(plan(function, Target.host(), given_away(module["main"])))
+    donated = given_away(module["main"])
+    function = optimize(module, "main", Options.from_env(), donated=donated)
+    report = memory_report(plan(function, Target.host(), donated))
     return Memory(case.name, report.temporaries, report.least, xla_temporaries(case) if xla else None)
 
 
