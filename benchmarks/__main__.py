@@ -21,11 +21,11 @@ import click
 import numpy as np
 
 from benchmarks.dynamic import dynamic
-from benchmarks.limits import measure as measure_limits
 from benchmarks.memory import memory
 from benchmarks.modules import Case, cases
 from benchmarks.peers import PEERS, Unsuitable
 from benchmarks.report import format_row, summary, table
+from hilo.runtime.limits import measure as measure_limits
 
 PAUSE = 0.003
 

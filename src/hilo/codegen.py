@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import pairwise
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hilo.errors import Error, Unsupported
@@ -21,9 +23,12 @@ from hilo.plan.entry import chunk_units, emit_entry
 from hilo.plan.program import Program
 
 if TYPE_CHECKING:
+    from hilo.backend.cpu import Spent
     from hilo.backend.jit import LoadedCode
     from hilo.backend.target import Target
     from hilo.runtime.cache import Cache
+    from hilo.runtime.tuned import Tuned
+    from hilo.trace import Trace
 
 GROUP = 16  # functions per LLVM module
 
@@ -141,18 +146,33 @@ def called(funcs: Iterable[Func]) -> set[str]:
     return names
 
 
-def generate(program: Program, target: Target, options: Options) -> Code:
+def generate(program: Program, target: Target, options: Options, trace: Trace | None = None) -> Code:
     """Make (or find) and load the code of a program."""
     from hilo.backend import jit
+    from hilo.backend.cpu import Spent
 
+    times = [perf_counter()]
     code = Code(program, target)
-    store = _cache(options.cache_dir, options.cache, options.cache_explain)
-    objects = [object_for(text, target, store) for text in code.llvm_texts()]
+    store = cache_of(options)
+    texts = code.llvm_texts()
+    times.append(perf_counter())
+    spent = Spent()
+    objects = [object_for(text, target, store, options.opt, spent) for text in texts]
+    times.append(perf_counter())
     code.loaded = jit.load(objects, ["entry"] if program.symbols is None else ["entry", "shapes"])
+    times.append(perf_counter())
+    if trace is not None:
+        emit, make, load = (b - a for a, b in pairwise(times))
+        kinds = sum(len(g) for g in code.groups)
+        trace.part("emit", emit, f"{kinds} functions in {len(texts)} modules, {sum(map(len, texts)) >> 10} KB of text")
+        trace.part("parse", spent.parse, f"{spent.modules} modules by LLVM")
+        trace.part("select", spent.select, f"{len(texts) - spent.modules} modules from the cache")
+        trace.part("cache", make - spent.parse - spent.select)
+        trace.part("load", load, f"{sum(map(len, objects)) >> 10} KB of code")
     return code
 
 
-def object_for(text: str, target: Target, store: Cache) -> bytes:
+def object_for(text: str, target: Target, store: Cache, opt: int = 1, spent: Spent | None = None) -> bytes:
     """The object code of an LLVM module's text, from the cache if it is there."""
     from llvmlite import __version__ as llvmlite_version
     from llvmlite.binding import llvm_version_info
@@ -160,15 +180,28 @@ def object_for(text: str, target: Target, store: Cache) -> bytes:
     from hilo.backend import cpu
     from hilo.runtime.cache import Key
 
+    level = min(opt, cpu.OPT_LEVEL)
     version = ".".join(map(str, llvm_version_info))
     key = Key.of(
-        text, cpu=target.cpu, features=target.features, llvm=version, llvmlite=llvmlite_version, opt=str(cpu.OPT_LEVEL)
+        text, cpu=target.cpu, features=target.features, llvm=version, llvmlite=llvmlite_version, opt=str(level)
     )
     data = store.get(key)
     if data is None:
-        data = cpu.compile(text, target)
+        data = cpu.compile(text, target, level, spent)
         store.put(key, data)
     return data
+
+
+def cache_of(options: Options) -> Cache:
+    """The cache that the options name."""
+    return _cache(options.cache_dir, options.cache, options.cache_explain)
+
+
+def tuned_of(options: Options, target: Target) -> Tuned:
+    """What was measured for kernels of `target`, beside the cache that the options name."""
+    from hilo.runtime.tuned import Tuned
+
+    return Tuned(options.cache_dir, cpu=target.cpu, features=target.features, lanes=str(target.vector_bytes))
 
 
 @cache

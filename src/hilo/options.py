@@ -43,6 +43,13 @@ class Options:
     )
     threads: int | None = _option(None, "HILO_THREADS", "threads to run with; unset: as many as the process may use")
     # ---- effort
+    opt: int = _option(
+        1, "HILO_OPT", "0 compiles quickly for slow code, as it stands: no rewriting, no fusion, no vectors; or 1"
+    )
+    pin: str = _option(
+        "", "HILO_PIN", "choices of kernels, e.g. `dot_general.tile=8x48, rows.unroll=2` (docs/tuning.md)"
+    )
+    tuned: bool = _option(True, "HILO_TUNED", "0 leaves aside what `hilo tune` found on this machine")
     fold_elements: int = _option(65536, "HILO_FOLD_ELEMENTS", "the most elements that a folded constant may have")
     fuse: bool = _option(True, "HILO_FUSE", "0 keeps every op of its own: slow, for looking at values between ops")
     fusion_ops: int = _option(512, "HILO_FUSION_OPS", "the most ops in one fusion")
@@ -68,6 +75,9 @@ class Options:
         (), "HILO_SKIP", "passes to leave out, e.g. `fuse` or `simplify#2`; not inline, legalize and schedule"
     )
     time: bool = _option(False, "HILO_TIME", "1 prints a table of passes and their times on stderr")
+    profile: bool = _option(
+        False, "HILO_PROFILE", "1 makes programs that take the time of each step (`Executable.profile()`)"
+    )
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -93,6 +103,8 @@ class Options:
                 raise Error(f"{name} ({variable}) must be a number of 0 or more, not {value!r}")
         elif isinstance(_DEFAULTS[name], str) and not isinstance(value, str):
             raise Error(f"{name} ({variable}) must be text, not {value!r}")
+        if name == "opt" and value not in (0, 1):
+            raise Error(f"{name} ({variable}) must be 0 or 1, not {value!r}")
         if name == "stop":
             _check_pass(self.stop, f"{name} ({variable})")
         elif name in ("skip", "print"):
@@ -128,6 +140,10 @@ class Options:
             self.fusion_duplicates,
             self.stop,
             self.skip,
+            self.profile,
+            self.opt,
+            self.pin,
+            self.tuned,
         )
 
 

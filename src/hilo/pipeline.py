@@ -25,6 +25,7 @@ from hilo.trace import Trace, program_text, run_passes
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
+    from hilo.kernels.pins import Lookup
     from hilo.plan.program import Program
     from hilo.runtime.executable import Executable
 
@@ -38,19 +39,32 @@ REQUIRED = ("inline", "shapes", "legalize", "schedule")
 PHASES = ("input", *PASSES, "plan", "codegen")  # what `hilo compile --to` may name
 
 
-def passes(options: Options, donated: Iterable[int] = ()) -> list[tuple[str, Pass]]:
-    """The passes on tensor IR after inlining, in order. `donated`: parameters whose memory results may take."""
+def passes(options: Options) -> list[tuple[str, Pass]]:
+    """The passes on tensor IR after inlining, in order."""
     from hilo.passes.legalize import legalize
     from hilo.passes.schedule import schedule
     from hilo.passes.simplify import simplify
 
-    chosen: list[tuple[str, Pass]] = [("legalize", legalize), ("simplify", lambda f: simplify(f, options))]
-    if options.fuse:
+    chosen: list[tuple[str, Pass]] = [("legalize", legalize)]
+    if options.opt:
+        chosen.append(("simplify", lambda f: simplify(f, options)))
+    if options.opt and options.fuse:
         from hilo.passes.attention import attention
         from hilo.passes.fuse import fuse
 
-        chosen.append(("fuse", estimated(lambda f: attention(fuse(f, options)))))
-    return [*chosen, ("schedule", estimated(lambda f: schedule(f, donated)))]
+        blocks = attention if pinned_switch(options, "attention") else lambda f: f
+        chosen.append(("fuse", estimated(lambda f: blocks(fuse(f, options)))))
+    return [*chosen, ("schedule", estimated(schedule))]
+
+
+def pinned_switch(options: Options, knob: str) -> bool:
+    """Whether a knob that a pass consults is on: it is, unless it is pinned."""
+    from hilo.kernels.pins import parse
+
+    value = parse(options.pin, "pin (HILO_PIN)").get(knob, "on")
+    if value not in ("on", "off"):
+        raise Error(f"pin {knob}={value}: it is on or off")
+    return value == "on"
 
 
 def estimated(p: Pass) -> Pass:
@@ -65,10 +79,8 @@ def estimated(p: Pass) -> Pass:
 
 def optimize(module: Module, entry: str, options: Options, trace: Trace | None = None,
              constants: Mapping[int, Any] | None = None,
-             shapes: Mapping[int, Iterable[int]] | None = None,
-             donated: Iterable[int] = ()) -> Function:  # fmt: skip
-    """The entry function, inlined, simplified, fused and scheduled; `shapes`: of arguments that have run-time sizes;
-    `donated`: parameters, numbered without those that are constants, whose memory results may take.
+             shapes: Mapping[int, Iterable[int]] | None = None) -> Function:  # fmt: skip
+    """The entry function, inlined, simplified, fused and scheduled; `shapes`: of arguments that have run-time sizes.
 
     After the pass that `options.stop` names, only what native code needs still runs (`REQUIRED`): the program stays
     right, so that the pass that makes it wrong can be found.
@@ -93,7 +105,7 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
         return refine_shapes(g, module)
 
     f = trace.step("shapes", refine, f, required=True)
-    for name, p in passes(options, donated):
+    for name, p in passes(options):
         f = trace.step(name, p, f, required=name in REQUIRED)
     trace.check_names(PHASES)
     return f
@@ -200,16 +212,14 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
         raise Error(f"this machine cannot run code for {machine.name}")
     trace = Trace(options)
     with gc_paused():
-        donated: dict[int, int | None] = {}
-        if entry in module.functions:
-            kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
-            wishes = given_away(module[entry])
-            asked = [*check_donate(donate, kept, entry), *(i for i in wishes if i in kept)]
-            donated = {kept.index(d): wishes.get(d) for d in asked}
         try:
-            f = optimize(module, entry, options, trace, constants, shapes, donated)
+            f = optimize(module, entry, options, trace, constants, shapes)
         except ComputedSize:
             return compile_stages(module, entry, machine, threads, options, constants, shapes)
+        kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
+        wishes = given_away(module[entry])
+        asked = [*check_donate(donate, kept, entry), *(i for i in wishes if i in kept)]
+        donated = {kept.index(d): wishes.get(d) for d in asked}
         return _build(f, machine, threads, options, trace, donated, module)
 
 
@@ -243,6 +253,7 @@ def compile_stages(module: Module, entry: str, machine: Target, threads: int, op
         memory=max((e.memory() for e in executables), key=lambda m: m.peak),
         texts=text,
         cost=sum(e.cost for e in executables),
+        profile=[p for e in executables for p in e._profile],
     )
 
 
@@ -270,16 +281,24 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     `module` has the functions that custom calls name."""
     from hilo.backend.target import Target
     from hilo.codegen import Code, generate
+    from hilo.kernels.pins import parse, pinned
+    from hilo.plan.profile import Profile
     from hilo.plan.report import memory_report
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
     from hilo.runtime.hosts import failure, host_calls
 
+    if not options.opt:
+        machine = machine.plain()
     with trace.phase("plan") as made:
-        program = plan(f, machine, donated)
+        with pinned(parse(options.pin, "pin (HILO_PIN)"), tuned_values(options, machine)):
+            program = plan(f, machine, donated)
         made.append(ProgramText(program))
+        kernels = [c.lowered for c in program.calls()]
+        trace.part("kernels", 0.0, f"{len(kernels)} kernels, {len(set(map(id, kernels)))} different")
+    profile = Profile(program) if options.profile else None
     with trace.phase("codegen"):
-        code = generate(program, machine, options)
+        code = generate(program, machine, options, trace)
     trace.finish()
     calls = [(h.op, h.target) for h in program.hosts]
     is_native = any(t.convention != "python" for _, t in calls)
@@ -319,7 +338,17 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         texts=text,
         cost=cost,
         keep=(code.loaded,),
+        profile=() if profile is None else (profile,),
     )
+
+
+def tuned_values(options: Options, machine: Target) -> Lookup | None:
+    """What `hilo tune` found for kernels on this machine, if anything was."""
+    from hilo.codegen import tuned_of
+    from hilo.kernels.pins import content
+
+    store = tuned_of(options, machine) if options.tuned and options.opt else None
+    return None if store is None or store.is_empty else lambda op: store.get(content(op))
 
 
 def given_away(f: Function) -> dict[int, int | None]:
@@ -372,21 +401,23 @@ class ProgramText:
         return show(self.program)
 
 
-def text_after(module: Module, phase: str, *, entry: str = "main", target: str = "host") -> str:
+def text_after(module: Module, phase: str, *, entry: str = "main", target: str = "host",
+               options: Options | None = None) -> str:  # fmt: skip
     """The program as text after `phase` (one of `PHASES`, or `cse#2`-like labels that options know)."""
     from hilo.backend.target import Target
     from hilo.passes.shapes import ComputedSize
 
     if phase.partition("#")[0] not in PHASES:
         raise Error(f"no phase {phase!r}; there are {', '.join(PHASES)}")
+    options = Options.from_env() if options is None else options
     if phase == "codegen":
-        return compile_module(module, entry=entry, target=target).text("llvm")
-    options = Options.from_env()
+        return compile_module(module, entry=entry, target=target, options=options).text("llvm")
     trace = Trace(options)
     try:
         f = optimize(module, entry, options, trace)
     except ComputedSize:
-        return "\n".join(text_after(m, phase, entry=entry, target=target) for m in stage_modules(module, entry))
+        parts = stage_modules(module, entry)
+        return "\n".join(text_after(m, phase, entry=entry, target=target, options=options) for m in parts)
     if phase == "plan":
         return str(ProgramText(plan(f, Target.named(target))))
     return program_text(trace.after(phase))

@@ -29,7 +29,7 @@ Pass = Callable[[Function], Function]
 @dataclass(frozen=True, slots=True)
 class State:
     """The program after one step. `number` counts runs of the same pass from 1; `rules` says which fired, how often;
-    `depth` is 1 for a step that is part of another one (cse in simplify), which stands after it."""
+    `depth` is 1 for a step that is part of another one (cse in simplify), which stands after it; `note` says more."""
 
     name: str
     number: int
@@ -38,6 +38,7 @@ class State:
     changed: bool
     rules: dict[str, int] = field(default_factory=dict)
     depth: int = 0
+    note: str = ""
 
     @property
     def label(self) -> str:
@@ -95,7 +96,12 @@ class Trace:
         made: list[Any] = []
         begin = perf_counter()
         yield made
-        self._add(State(name, number, made[-1] if made else None, perf_counter() - begin, bool(made)))
+        self._add(State(name, number, made[-1] if made else None, perf_counter() - begin, True))
+
+    def part(self, name: str, seconds: float, note: str = "") -> None:
+        """Note what a part of a phase took, for the table."""
+        if self.options.time:
+            self.states.append(State(name, self._count(name), None, seconds, True, {}, 1, note))
 
     def after(self, label: str) -> Any:
         """The program after the pass `label` (`cse` or `cse#2`). Raises `Error` if no such pass ran."""
@@ -112,7 +118,8 @@ class Trace:
             fired = (
                 f"{sum(s.rules.values())} ({len(s.rules)} different)" if s.rules else "" if s.changed else "no change"
             )
-            lines.append(f"{'  ' * s.depth + s.label:<24}{s.seconds * 1e3:>10.2f}{ops:>10}  {fired}".rstrip())
+            line = f"{'  ' * s.depth + s.label:<24}{s.seconds * 1e3:>10.2f}{ops:>10}  {s.note or fired}"
+            lines.append(line.rstrip())
         lines.append(f"{'total':<24}{sum(s.seconds for s in self.states if not s.depth) * 1e3:>10.2f}")
         return "\n".join(lines)
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import cache
+from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hilo.backend.target import Target
@@ -47,34 +49,54 @@ def new_target_machine(triple: str, cpu: str, features: str, opt: int = OPT_LEVE
 target_machine = cache(new_target_machine)
 
 
-def compile(text: str, target: Target) -> bytes:  # noqa: A001
-    """The object file for a module of LLVM IR text. Raises `Error` with LLVM's words if the text is not valid."""
-    return _generate(text, target, "object")
+def compile(text: str, target: Target, opt: int = OPT_LEVEL, spent: Spent | None = None) -> bytes:  # noqa: A001
+    """The object file for a module of LLVM IR text; `opt` 0: by LLVM's quick ways, for code that is slower.
+
+    Raises `Error` with LLVM's words if the text is not valid. `spent` takes down what the steps took.
+    """
+    return _generate(text, target, "object", opt, Spent() if spent is None else spent)
 
 
 def assembly(text: str, target: Target) -> str:
     """The assembly for a module of LLVM IR text, for reading and for tests."""
-    return _generate(text, target, "assembly").decode()
+    return _generate(text, target, "assembly", OPT_LEVEL, Spent()).decode()
 
 
-def _generate(text: str, target: Target, form: str) -> bytes:
+@dataclass
+class Spent:
+    """Seconds that went into reading LLVM IR and into making code of it, of so many modules."""
+
+    parse: float = 0.0
+    select: float = 0.0
+    modules: int = 0
+
+
+def _generate(text: str, target: Target, form: str, opt: int, spent: Spent) -> bytes:
     if Target.host().includes(target):
-        return generate_here(text, target.triple, target.cpu, target.features, form)
+        return generate_here(text, target.triple, target.cpu, target.features, form, opt, spent)
     return _generate_in_worker(text, target, form)
 
 
-def generate_here(text: str, triple: str, cpu: str, features: str, form: str) -> bytes:
+def generate_here(text: str, triple: str, cpu: str, features: str, form: str, opt: int = OPT_LEVEL,
+                  spent: Spent | None = None) -> bytes:  # fmt: skip
     """Make code in this process; `form` is "object" or "assembly"."""
     import llvmlite.binding as llvm
 
-    machine = target_machine(triple, cpu, features)
+    machine = target_machine(triple, cpu, features, opt)
+    start = perf_counter()
     try:
         module = llvm.parse_assembly(text)
         module.verify()
     except RuntimeError as e:
         raise Error(f"internal error: LLVM rejects the generated code: {str(e).strip()}") from None
+    parsed = perf_counter()
     with module:
-        return machine.emit_object(module) if form == "object" else machine.emit_assembly(module).encode()
+        code = machine.emit_object(module) if form == "object" else machine.emit_assembly(module).encode()
+    if spent is not None:
+        spent.parse += parsed - start
+        spent.select += perf_counter() - parsed
+        spent.modules += 1
+    return code
 
 
 _WORKER = "import sys; from hilo.backend.cpu import work; work()"

@@ -78,6 +78,10 @@ class Target:
             and self.has_dot4 >= other.has_dot4
         )
 
+    def plain(self) -> Target:
+        """The same machine without its vectors: for code that is made quickly."""
+        return replace(self, name=f"{self.name} (plain)", vector_bytes=1, has_masks=False, has_dot4=False)
+
     @property
     def arch(self) -> str:
         return self.triple.split("-")[0]

@@ -1,14 +1,26 @@
-"""`hilo bench`: time a program."""
+"""`hilo bench`: time a program, and its kernels."""
 
 from __future__ import annotations
 
+import json
 import statistics
 import time
+from typing import Any
 
 import click
 
 import hilo
-from hilo.cli.common import arguments, entry_option, function, target_option, threads_option
+from hilo.cli.common import (
+    arguments,
+    compile_options,
+    entry_option,
+    function,
+    opt_option,
+    target_option,
+    threads_option,
+)
+
+WIDTH = 160  # of tables that no terminal shows
 
 
 @click.command("bench")
@@ -17,6 +29,7 @@ from hilo.cli.common import arguments, entry_option, function, target_option, th
 @entry_option
 @target_option
 @threads_option
+@opt_option
 @click.option(
     "--random",
     "seed",
@@ -29,22 +42,32 @@ from hilo.cli.common import arguments, entry_option, function, target_option, th
 @click.option(
     "--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="How long to measure; at least 5 calls."
 )
-@click.option("--explain", is_flag=True, help="Each kernel: units, estimated cost, buffers.")
-def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, seed: int,
-            seconds: float, explain: bool) -> None:  # fmt: skip
+@click.option("--explain", is_flag=True, help="Each kernel: time, bytes, flops, part of the limit, strategy, reason.")
+@click.option("--sort", "order", type=click.Choice(["time", "order"]), default="time", show_default=True,
+              help="With --explain: kernels by time, or in the program's order.")  # fmt: skip
+@click.option("--most", type=click.IntRange(0), default=0, metavar="N", help="With --explain: at most N kernels.")
+@click.option("--limits", "again", is_flag=True, help="With --explain: measure the machine's limits again.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, opt: int | None,
+            seed: int, seconds: float, explain: bool, order: str, most: int, again: bool,
+            as_json: bool) -> None:  # fmt: skip
     """Time the compilation of a program and its calls.
+
+    --explain runs the program once more with a clock around each step, also in loops and branches. "Of limit" is the
+    time that the step's flops and bytes take at the machine's measured limits (f32 multiply-adds, copying, reading)
+    over its own: of all threads that a call may use, and above 100 % where operands come from a cache.
 
     \b
     hilo bench model.mlir
-    hilo bench model.mlir --threads 1 --explain
+    hilo bench model.mlir --threads 1 --explain --most 10
+    hilo bench model.mlir --explain --sort order
+    hilo bench model.mlir --explain --json > figures.json
     """
-    from rich.console import Console
-    from rich.table import Table
-
     module = hilo.load(file)
     args = arguments(function(module, entry), arrays, seed)
+    options = compile_options(opt)
     cpu, wall = time.process_time(), time.perf_counter()
-    f = hilo.compile(module, entry=entry, target=target, threads=threads)
+    f = hilo.compile(module, entry=entry, target=target, threads=threads, options=options)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     times: list[float] = []
     end = time.perf_counter() + seconds
@@ -52,12 +75,47 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
         start = time.perf_counter()
         f(*args)
         times.append(time.perf_counter() - start)
-    table = Table("what", "value")
-    table.add_row("compile", f"{wall * 1e3:.1f} ms wall, {cpu * 1e3:.1f} ms CPU")
-    table.add_row("call, median", f"{statistics.median(times) * 1e3:.4f} ms of {len(times)} calls")
-    table.add_row("call, best", f"{min(times) * 1e3:.4f} ms")
-    table.add_row("temporaries", f"{f.memory().temporaries:,} bytes")
-    console = Console()
-    console.print(table)
+    figures: dict[str, Any] = {
+        "compile_wall": wall,
+        "compile_cpu": cpu,
+        "median": statistics.median(times),
+        "best": min(times),
+        "calls": len(times),
+        "threads": f.num_threads,
+        "temporaries": f.memory().temporaries,
+    }
+    table = None
     if explain:
-        console.print(f.text("kernels"), markup=False, highlight=False)
+        from hilo.cli.explain import as_dicts, as_table, limits_as_dict, ordered, sampled
+        from hilo.codegen import cache_of
+        from hilo.runtime.limits import known
+
+        limits = known(f.num_threads, cache_of(options), again=again)
+        profiled = hilo.compile(module, entry=entry, target=target, threads=threads,
+                                options=options.replace(profile=True))  # fmt: skip
+        steps = ordered(sampled(profiled, args, seconds), order)
+        if any(t.flops * t.runs > limits.fma * 1e9 * t.seconds for t in steps):  # the machine was busy then
+            limits = known(f.num_threads, cache_of(options), again=True)
+        figures |= {"limits": limits_as_dict(limits), "kernels": as_dicts(steps, limits)}
+        table = as_table(steps, limits, most)
+    if as_json:
+        click.echo(json.dumps(figures, indent=1))
+    else:
+        _print(figures, table)
+
+
+def _print(figures: dict[str, Any], kernels: Any) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("what", "value")
+    table.add_row("compile", f"{figures['compile_wall'] * 1e3:.1f} ms wall, {figures['compile_cpu'] * 1e3:.1f} ms CPU")
+    table.add_row("call, median", f"{figures['median'] * 1e3:.4f} ms of {figures['calls']} calls")
+    table.add_row("call, best", f"{figures['best'] * 1e3:.4f} ms")
+    table.add_row("temporaries", f"{figures['temporaries']:,} bytes")
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDTH)
+    console.print(table)
+    if kernels is not None:
+        console.print(kernels, markup=False, highlight=False)

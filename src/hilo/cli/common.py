@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import click
@@ -17,6 +17,9 @@ import numpy as np
 from hilo.errors import Error
 from hilo.ir.module import Function, Module
 from hilo.ir.types import TensorType, has_unknown_sizes
+
+if TYPE_CHECKING:
+    from hilo.options import Options
 
 Sized = tuple[TensorType, "np.ndarray | None"]
 
@@ -31,6 +34,18 @@ def threads_option(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def target_option(f: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("--target", default="host", show_default=True, metavar="NAME", help="host, x86-avx2, ...")(f)
+
+
+def opt_option(f: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("-O", "opt", type=click.IntRange(0, 1), metavar="N",
+                        help="0 compiles quickly for slow code, for debugging.  [default: 1]")(f)  # fmt: skip
+
+
+def compile_options(opt: int | None) -> Options:
+    """The options of the environment, with what the command line says."""
+    from hilo.options import Options
+
+    return Options.from_env() if opt is None else Options.from_env(opt=opt)
 
 
 def function(module: Module, name: str) -> Function:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -13,14 +13,19 @@ import hilo
 from hilo.cli.common import (
     arguments,
     atomic_write,
+    compile_options,
     entry_option,
     function,
+    opt_option,
     read_arrays,
     sizes,
     summary,
     target_option,
     threads_option,
 )
+
+if TYPE_CHECKING:
+    from hilo.options import Options
 
 
 @click.command("run")
@@ -29,6 +34,7 @@ from hilo.cli.common import (
 @entry_option
 @target_option
 @threads_option
+@opt_option
 @click.option("--random", "seed", type=click.IntRange(0), metavar="SEED", help="Random arrays instead of files.")
 @click.option("--dim", type=click.IntRange(0), metavar="N", help="With --random: sizes known only at run time are N.")
 @click.option("--interpret", is_flag=True, help="Run the reference interpreter instead of native code.")
@@ -42,9 +48,9 @@ from hilo.cli.common import (
 @click.option(
     "--save", metavar="FILE.npz", type=click.Path(), help="Save the results as result0, result1 ..."
 )
-def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, seed: int | None,
-            dim: int | None, interpret: bool, replicas: int | None, partitions: int | None, probes: str | None,
-            check: bool, timed: bool, save: str | None) -> None:  # fmt: skip
+def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, opt: int | None,
+            seed: int | None, dim: int | None, interpret: bool, replicas: int | None, partitions: int | None,
+            probes: str | None, check: bool, timed: bool, save: str | None) -> None:  # fmt: skip
     """Run a program (StableHLO text) on arrays from .npy or .npz files, in the order of its parameters.
 
     \b
@@ -64,13 +70,13 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
         return
     args = arguments(function(module, entry), arrays, seed, lambda: sizes(module, entry, dim))
     if check:
-        _check(module, entry, target, threads, args)
+        _check(module, entry, target, threads, args, compile_options(opt))
         return
     if interpret:
         results = hilo.interpret(module, *args, entry=entry, probes=recorder)
     else:
         start = time.perf_counter()
-        f = hilo.compile(module, entry=entry, target=target, threads=threads)
+        f = hilo.compile(module, entry=entry, target=target, threads=threads, options=compile_options(opt))
         seconds = time.perf_counter() - start
         results = f(*args)
         if timed:
@@ -124,10 +130,11 @@ def _time(f: Any, args: list[np.ndarray], compile_seconds: float) -> None:
                f"(best {best:.2f}, worst {worst:.2f})")  # fmt: skip
 
 
-def _check(module: hilo.Module, entry: str, target: str, threads: int | None, args: list[np.ndarray]) -> None:
+def _check(module: hilo.Module, entry: str, target: str, threads: int | None, args: list[np.ndarray],
+           options: Options) -> None:  # fmt: skip
     from hilo.testing.check import check_program
 
-    difference = check_program(module, args, entry=entry, target=target, threads=threads)
+    difference = check_program(module, args, entry=entry, target=target, threads=threads, options=options)
     if difference is not None:
         raise hilo.Error(f"native code and interpreter differ: {difference}")
     click.echo("native code agrees with the interpreter at every fusion boundary")

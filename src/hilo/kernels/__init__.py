@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
 from hilo.ir.op import Op
+from hilo.kernels import pins
 from hilo.kernels.lowered import Lowered, Phase
 
 if TYPE_CHECKING:
@@ -49,8 +50,10 @@ def lower(op: Op, target: Target) -> Lowered:
     module, name = STRATEGIES.get(op.kind.full_name, "hilo.kernels.fusion:lower_bare").split(":")
     strategy: Callable[[Op, Target], Lowered] = getattr(import_module(module), name)
     try:
-        with _deep_stack():
-            return strategy(op, target)
+        with _deep_stack(), pins.kernel_of(op) as choices:
+            lowered = strategy(op, target)
+            lowered.choices = tuple(choices.values())
+            return lowered
     except RecursionError:
         raise Unsupported("so many ops in one kernel are too many; a lower HILO_FUSION_OPS makes smaller ones",
                           loc=op.loc, op=op.kind.full_name) from None  # fmt: skip

@@ -46,3 +46,6 @@ class Lowered:
     in_place: tuple[tuple[int, int], ...] = ()
     arranged: dict[int, Layout] = field(default_factory=dict)
     tables: tuple[np.ndarray, ...] = ()
+    strategy: str = ""  # what the kernel does, in a few words, and why: for people (`hilo bench --explain`)
+    reason: str = ""
+    choices: tuple[Any, ...] = ()  # of pins.Choice: knobs that it consulted, and their values (kernels/pins.py)

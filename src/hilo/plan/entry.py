@@ -15,6 +15,7 @@ from hilo.kernels.lowered import Phase
 from hilo.loop import sizes
 from hilo.loop.builder import I8, I32, I64, PTR, Builder, Func, Node
 from hilo.loop.inline import inline, size
+from hilo.plan.profile import STEP_BYTES, Profile, Timed
 from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch, While
 
 CHUNK_STEPS = 128  # steps per outlined function
@@ -26,6 +27,7 @@ INLINE_NS = 200.0  # of work that such a kernel does: beyond, the call does not 
 INLINE_TOTAL = 2048  # nodes taken in by one function: code generation is not linear
 _CTX_PARALLEL_FOR, _CTX_CONSTANTS, _CTX_HOST_CALL = 0, 8, 16  # byte offsets in struct hilo_ctx
 _CTX_MESSAGE, _CTX_MESSAGE_SIZE, _CTX_FAILED = 32, 40, 48
+_CLOCK = 1  # CLOCK_MONOTONIC
 _CALL_BYTES, _BUFFER_BYTES = 72, 24  # of struct hilo_call and struct hilo_buffer (runtime/native/hilo_custom_call.h)
 
 
@@ -99,6 +101,7 @@ class _Frame:
         self.symbols = {s: i for i, s in enumerate(program.symbols or ())}
         self.table = 8 * len(program.arguments)  # where in `args` the pointer to the symbols is
         self.slots: dict[Buffer, int] = {}
+        self.profile: Profile | None = program.profile
         self.portable = portable
         direct = [h for h in program.hosts if h.is_direct]
         self.call_size = max(map(_call_size, direct), default=0)
@@ -140,6 +143,7 @@ class _Writer:
         self.loops = 0  # around the place
         self.room = INLINE_TOTAL
         self.pointers: dict[Buffer, Node] = {}
+        self.clock: Node | None = None  # memory for the time
         self.call_block: Node | None = None  # memory for a call by hilo's own convention
 
     def symbol(self, a: Atom) -> Node:
@@ -164,7 +168,9 @@ class _Writer:
 
     def steps(self, steps: list[Step]) -> None:
         for s in steps:
-            if isinstance(s, Call):
+            if self.layout.profile is not None and isinstance(s, Timed):
+                self.timed(s, self.layout.profile)
+            elif isinstance(s, Call):
                 self.call(s)
             elif isinstance(s, HostCall):
                 self.host_call(s)
@@ -174,6 +180,30 @@ class _Writer:
                 self.loop(s)
             else:
                 self.switch(s)
+
+    def timed(self, s: Timed, profile: Profile) -> None:
+        """A step between two looks at the clock; its counters are in a constant that is the program's own."""
+        b = self.b
+        before = self.now()
+        if isinstance(s, Call):
+            self.call(s)
+        elif isinstance(s, HostCall):
+            self.host_call(s)
+        else:
+            self.copy(s)
+        spent = b.sub(self.now(), before)
+        at = b.gep(self.address(profile.table), profile.numbers[id(s)] * STEP_BYTES)
+        b.store(at, b.add(b.load(at, I64), spent))
+        runs = b.gep(at, 8)
+        b.store(runs, b.add(b.load(runs, I64), 1))
+
+    def now(self) -> Node:
+        """Nanoseconds of a clock that never goes back."""
+        b = self.b
+        if self.clock is None:
+            self.clock = b.alloca(16)
+        b.call("clock_gettime", (b.const(_CLOCK, I32), self.clock), I32)
+        return b.add(b.mul(b.load(self.clock, I64), 1_000_000_000), b.load(b.gep(self.clock, 8), I64))
 
     def call(self, s: Call) -> None:
         b = self.b

@@ -153,6 +153,7 @@ class Program:
     rooms: list[Room] = field(default_factory=list)
     symbols: list[Atom] | None = None  # run-time sizes that a call brings; None: all sizes are known
     guards: list[Guard] = field(default_factory=list)  # what must hold of them
+    profile: Any = None  # a plan.profile.Profile: the steps take their times
 
     def used(self) -> Iterator[Buffer]:
         """The buffers that steps name, in order, some of them several times."""

@@ -25,8 +25,8 @@ class Executable:
     result_types  types of the results
     """
 
-    __slots__ = ("__weakref__", "_call", "_keep", "_memory", "_program", "_texts", "arg_types", "cost", "name",
-                 "result_types")  # fmt: skip
+    __slots__ = ("__weakref__", "_call", "_keep", "_memory", "_profile", "_program", "_texts", "arg_types", "cost",
+                 "name", "result_types")  # fmt: skip
 
     def __init__(
         self,
@@ -39,9 +39,10 @@ class Executable:
         texts: Callable[[str], str] | None = None,
         cost: Any = None,
         keep: tuple[object, ...] = (),
+        profile: Sequence[Any] = (),
     ) -> None:
         """`texts(phase)` gives the program's text after a phase, `memory` is the plan's report, `cost` the estimate
-        that planning used (None: unknown), `keep` what must live as long as the code."""
+        that planning used (None: unknown), `keep` what must live as long as the code, `profile` its steps' counters."""
         self._program = self._call = program
         self.name = name
         self.arg_types = tuple(arg_types)
@@ -50,6 +51,7 @@ class Executable:
         self._memory = memory
         self._texts = texts
         self._keep = keep
+        self._profile = tuple(profile)
 
     def __call__(self, *arrays: Any) -> list[np.ndarray]:
         """Run the program. Raises `Error` for wrong arguments and for errors that the program reports."""
@@ -87,6 +89,32 @@ class Executable:
         """What a call needs: bytes of arguments, results, constants, temporaries, the peak, the largest buffers
         (`hilo.plan.report.MemoryReport`)."""
         return self._memory
+
+    def profile(self, counters: np.ndarray | None = None) -> list[Any]:
+        """What each step took in all calls since the counters were taken, in the program's order
+        (`hilo.plan.profile.StepTime`). `counters`: such as `take_counters` gives, instead of the present ones.
+
+        Calls at the same time disturb each other's figures. Raises `Error` for a program made without
+        `Options(profile=True)`.
+        """
+        counters = self._counters() if counters is None else counters
+        times, first = [], 0
+        for p in self._profile:
+            times += p.times(counters[first : first + len(p.counters)])
+            first += len(p.counters)
+        return times
+
+    def take_counters(self) -> np.ndarray:
+        """Nanoseconds and runs of each step (i64[steps, 2]) since they were last taken."""
+        taken = self._counters()
+        for p in self._profile:
+            p.counters[:] = 0
+        return taken
+
+    def _counters(self) -> np.ndarray:
+        if not self._profile:
+            raise Error(f"@{self.name} was not compiled with profile=True (HILO_PROFILE=1)")
+        return np.concatenate([p.counters for p in self._profile])
 
     def __repr__(self) -> str:
         arguments = ", ".join(map(repr, self.arg_types))

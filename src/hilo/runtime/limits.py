@@ -1,20 +1,23 @@
-"""What the machine can do at most, measured in the same run as everything else: fused multiply-adds and memory.
+"""What the machine can do at most: fused multiply-adds and memory, measured.
 
-Two small loops as LLVM IR, called from as many Python threads as the benchmark uses (ctypes gives up the GIL). They are
-written here and not made by hilo, so that hilo is not measured by itself.
+Small loops as LLVM IR, called from as many Python threads as a program would use (ctypes gives up the GIL). They are
+written here and not made by the compiler, so that it is not measured by itself. Imports runtime.cache.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+from hilo.runtime.cache import Cache, Key
 
 CHAINS = 12  # independent accumulators: enough to hide the latency of two FMA units
 
@@ -31,6 +34,34 @@ class Limits:
         """The least time for so much work: all of it at the limit that binds."""
         moved = 2 * written / self.copy + max(0.0, read - written) / self.read
         return max(flops / self.fma, moved) * 1e-6
+
+
+def known(threads: int, cache: Cache, *, again: bool = False) -> Limits:
+    """The limits of this machine with so many threads: from the cache, or measured (half a second) and kept there.
+
+    What is measured on a busy machine is too low: `again` measures once more, and the better of both is kept.
+    """
+    import llvmlite.binding as llvm
+
+    key = Key.of("limits of the machine", cpu=llvm.get_host_cpu_name(), threads=str(threads),
+                 features=llvm.get_host_cpu_features().flatten())  # fmt: skip
+    found = _read(cache.get(key))
+    if found is not None and not again:
+        return found
+    new = measure(threads)
+    if found is not None:
+        new = Limits(max(new.fma, found.fma), max(new.copy, found.copy), max(new.read, found.read))
+    cache.put(key, json.dumps(asdict(new)).encode())
+    return new
+
+
+def _read(data: bytes | None) -> Limits | None:
+    """Limits as they are kept; None if there are none."""
+    try:
+        figures = json.loads(data or b"null")
+        return Limits(**{k: float(v) for k, v in figures.items()}) if figures else None
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def measure(threads: int, megabytes: int = 256, rounds: int = 5) -> Limits:

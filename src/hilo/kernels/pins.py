@@ -1,0 +1,211 @@
+"""Choices of strategies that somebody else may make: a user (pins) or a measurement (`hilo tune`). Imports ir.
+
+A strategy asks `choose("dot_general.tile", its_own_choice, among)` and takes what it gets. Who wins, in this order: the
+attribute `hilo.pin` of an op, the pins of the module (`Options.pin`), what was tuned, the strategy. What was asked is
+noted in the kernel (`Lowered.choices`), so that nothing else lists which knobs a kernel has.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from hilo.errors import Error
+from hilo.ir.module import Function
+from hilo.ir.op import Array, Op
+from hilo.ir.types import Results
+
+ATTRIBUTE: Final = "hilo.pin"
+T = TypeVar("T", bool, int, "tuple[int, ...]")
+
+
+@dataclass(frozen=True)
+class Knob:
+    """`exact`: every value of it gives the same bits."""
+
+    doc: str
+    values: str
+    exact: bool
+
+
+KNOBS: Final[dict[str, Knob]] = {
+    "dot_general.walk": Knob("whether large dense products walk over tiles as convolutions do", "on, off", False),
+    "dot_general.tile": Knob("rows x columns of C that stay in registers", "rows x columns, e.g. 8x48", True),
+    "dot_general.kc": Knob("how much of k is done before the next tile", "a number up to k", True),
+    "dot_general.units": Knob("parallel units at the most", "a number", True),
+    "dot_general.pack": Knob("panels of B that are copied together before use; 0: B is read where it lies", "0 to 8",
+                             True),
+    "dot_general.split": Knob("how much of k one unit adds up; the sums of units are added in order",
+                              "a number up to k", False),
+    "convolution.tile": Knob("rows x columns of the result that stay in registers", "rows x columns", True),
+    "rows.unroll": Knob("vectors side by side in a reduction or a row region", "1, 2, 4, 8, 16", False),
+    "rows.chunk": Knob("elements of a long reduction that one unit does; 0: all", "a number", False),
+    "loop.unroll": Knob("vectors side by side in an elementwise loop", "1, 2, 4, 8, 16", True),
+    "loop.stream": Knob("stores past the caches", "on, off", True),
+    "attention": Knob("product, softmax, product as one kernel, by blocks of rows", "on, off", True),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a kernel asked and got. `among`: further values worth trying; `how`: "", "pinned" or "tuned"."""
+
+    knob: str
+    value: Any
+    among: tuple[Any, ...]
+    how: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.knob}={shown(self.value)}{f' ({self.how})' if self.how else ''}"
+
+
+Lookup = Callable[[Op], Mapping[str, str]]
+
+
+@dataclass
+class _Asked:
+    """What holds for the kernel that is being made, and what it has asked so far."""
+
+    pins: Mapping[str, str]
+    tuned: Mapping[str, str]
+    op: Op
+    made: dict[str, Choice] = field(default_factory=dict)
+
+
+_MODULE: ContextVar[Mapping[str, str]] = ContextVar("pins of the module", default={})  # noqa: B039
+_TUNED: ContextVar[Lookup | None] = ContextVar("values found by measuring", default=None)
+_KERNEL: ContextVar[_Asked | None] = ContextVar("the kernel being made", default=None)
+
+
+def shown(value: Any) -> str:
+    """A value as it is written in a pin."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "x".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def parse(text: str, what: str, prefix: str = "") -> dict[str, str]:
+    """Pins written as "knob=value, knob=value". A knob without a dot is one of `prefix`. Raises `Error` for another."""
+    found: dict[str, str] = {}
+    for part in text.replace(";", ",").split(","):
+        if not part.strip():
+            continue
+        name, equals, value = (x.strip() for x in part.partition("="))
+        if prefix and "." not in name and name not in KNOBS:
+            name = f"{prefix}.{name}"
+        if name not in KNOBS:
+            own = [k for k in KNOBS if k.startswith(f"{prefix}.")] if prefix else []
+            raise Error(f"{what}: there is no knob {name!r}; there are {', '.join(own or KNOBS)}")
+        if not equals or not value:
+            raise Error(f"{what}: {part.strip()!r} gives no value; {name} takes {KNOBS[name].values}")
+        found[name] = value
+    return found
+
+
+@contextmanager
+def pinned(pins: Mapping[str, str], tuned: Lookup | None = None) -> Iterator[None]:
+    """Kernels made in the block follow `pins`, and what `tuned` says of their op."""
+    tokens = _MODULE.set(pins), (_TUNED.set(tuned) if tuned is not None else None)
+    try:
+        yield
+    finally:
+        _MODULE.reset(tokens[0])
+        if tokens[1] is not None:
+            _TUNED.reset(tokens[1])
+
+
+@contextmanager
+def kernel_of(op: Op) -> Iterator[dict[str, Choice]]:
+    """What the kernel of `op` asks while the block makes it. Kernels made on the way are part of it."""
+    outer, lookup = _KERNEL.get(), _TUNED.get()
+    if outer is not None:
+        yield outer.made
+        return
+    asked = _Asked(of_op(op), {} if lookup is None else lookup(op), op)
+    token = _KERNEL.set(asked)
+    try:
+        yield asked.made
+    finally:
+        _KERNEL.reset(token)
+
+
+def of_op(op: Op) -> dict[str, str]:
+    """The pins in the attributes of an op, or of the ops of a fusion."""
+    body = op.attrs.get("body")
+    inside = body.ops if op.kind.full_name == "hilo.fusion" and isinstance(body, Function) else ()
+    found: dict[str, str] = {}
+    for o in (op, *inside):
+        text = o.attrs.get(ATTRIBUTE)
+        if text is not None:
+            prefix = "dot_general" if o.name == "dot" else o.name
+            found.update(parse(str(text).strip().strip('"'), f"{ATTRIBUTE} of {o.kind.full_name}", prefix))
+    return found
+
+
+def choose(knob: str, chosen: T, among: Iterable[T], *, least: int | None = None, most: int | None = None) -> T:
+    """The value of `knob` for the kernel that is being made: `chosen`, unless it is pinned or tuned.
+
+    `among`: values worth trying. A pin may name one of these or, with `most`, any number from `least` to `most`. Raises
+    `Error` for another; what was tuned is left aside then.
+    """
+    asked = _KERNEL.get()
+    options = tuple(dict.fromkeys(among))
+    value, how = chosen, ""
+    module = _MODULE.get()
+    for source, name in ((asked.pins if asked else {}, "pinned"), (module, "pinned"),
+                         (asked.tuned if asked else {}, "tuned")):  # fmt: skip
+        if knob in source:
+            read = _read(source[knob], chosen, options, least or 0, most)
+            if read is None and name == "tuned":
+                continue
+            if read is None:
+                values = ", ".join(map(shown, dict.fromkeys((chosen, *options))))
+                numbers = f", or a number from {least or 0} to {most}" if most is not None else ""
+                raise Error(f"pin {knob}={source[knob]}: this kernel has no such choice; there are {values}{numbers}",
+                            loc=asked.op.loc if asked else None, op=asked.op.kind.full_name if asked else None)
+            value, how = read, name
+            break
+    if asked is not None:
+        asked.made[knob] = Choice(knob, value, tuple(x for x in options if x != value), how)
+    return value
+
+
+def _read(text: str, like: Any, options: tuple[Any, ...], least: int, most: int | None) -> Any:
+    """The value that `text` names, or None."""
+    for x in (like, *options):
+        if shown(x) == text:
+            return x
+    if isinstance(like, int) and not isinstance(like, bool) and most is not None and text.isdecimal():
+        return int(text) if least <= int(text) <= most else None
+    return None
+
+
+# ---- what a kernel is, whatever program it is in
+def content(op: Op) -> str:
+    """A hash of what the kernel of `op` follows from: kind, attributes, types, which operands are equal or constant."""
+    first = {o: i for i, o in reversed(list(enumerate(op.operands)))}
+    operands = [(repr(o.type), first[o], o.name == "constant") for o in op.operands]
+    return hashlib.sha256(f"{operands} {_op_text(op, {})}".encode()).hexdigest()
+
+
+def _op_text(op: Op, numbers: Mapping[Op, int]) -> str:
+    names = ",".join(str(numbers.get(o, "-")) for o in op.operands)
+    attrs = ",".join(f"{k}={_value_text(v)}" for k, v in sorted(op.attrs.items()) if k != ATTRIBUTE)
+    types = op.type.types if isinstance(op.type, Results) else (op.type,)
+    return f"{op.kind.full_name}({names}){{{attrs}}}:{','.join(map(repr, types))}"
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, Function):
+        numbers = {o: i for i, o in enumerate(dict.fromkeys((*value.params, *value.ops)))}
+        lines = [_op_text(o, numbers) for o in numbers]
+        return "{" + ";".join([*lines, *(str(numbers[r]) for r in value.results)]) + "}"
+    if isinstance(value, Array):
+        return f"{value.type!r}:{hashlib.sha256(value.data.tobytes()).hexdigest()}"
+    if isinstance(value, tuple):
+        return f"({','.join(map(_value_text, value))})"
+    return repr(value)

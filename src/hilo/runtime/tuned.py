@@ -1,0 +1,56 @@
+"""What `hilo tune` found: values of knobs, by what a kernel is and the machine, beside the cache of compiled code.
+
+An entry is a file of its own, written whole or not at all; a damaged one counts as absent. Imports runtime.cache.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from hilo.runtime.cache import Cache, Key, default_directory
+
+FOLDER: Final = "tuned"
+LIMIT: Final = 64 << 20  # bytes of entries
+
+
+class Tuned:
+    """Values by kernel for the machine that `machine` describes."""
+
+    def __init__(self, directory: str = "", **machine: str) -> None:
+        root = Path(directory).expanduser() if directory else default_directory()
+        self._folder = root / FOLDER if root is not None else None
+        self._machine = machine
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever kept here: looking further is no use."""
+        try:
+            return self._folder is None or not self._folder.is_dir()
+        except OSError:
+            return True
+
+    @cached_property
+    def _cache(self) -> Cache:
+        return Cache(self._folder or "", enabled=self._folder is not None, limit=LIMIT)
+
+    def get(self, kernel: str) -> dict[str, str]:
+        """The values found for a kernel (`pins.content`); empty if there are none."""
+        data = None if self.is_empty else self._cache.get(self._key(kernel))
+        try:
+            found = json.loads(data or b"{}")
+        except ValueError:
+            return {}
+        if not isinstance(found, dict):
+            return {}
+        return {k: v for k, v in found.items() if isinstance(k, str) and isinstance(v, str)}
+
+    def put(self, kernel: str, values: Mapping[str, str]) -> None:
+        """Keep values for a kernel; none at all are kept, too, since they replace others."""
+        self._cache.put(self._key(kernel), json.dumps(dict(values)).encode())
+
+    def _key(self, kernel: str) -> Key:
+        return Key.of(f"values of knobs\n{kernel}", **self._machine)
