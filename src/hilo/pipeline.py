@@ -39,8 +39,8 @@ REQUIRED = ("inline", "shapes", "legalize", "schedule")
 PHASES = ("input", *PASSES, "plan", "codegen")  # what `hilo compile --to` may name
 
 
-def passes(options: Options) -> list[tuple[str, Pass]]:
-    """The passes on tensor IR after inlining, in order."""
+def passes(options: Options, donated: Iterable[int] = ()) -> list[tuple[str, Pass]]:
+    """The passes on tensor IR after inlining, in order. `donated`: parameters whose memory results may take."""
     from hilo.passes.legalize import legalize
     from hilo.passes.schedule import schedule
     from hilo.passes.simplify import simplify
@@ -54,7 +54,7 @@ def passes(options: Options) -> list[tuple[str, Pass]]:
 
         blocks = attention if pinned_switch(options, "attention") else lambda f: f
         chosen.append(("fuse", estimated(lambda f: blocks(fuse(f, options)))))
-    return [*chosen, ("schedule", estimated(schedule))]
+    return [*chosen, ("schedule", estimated(lambda f: schedule(f, donated)))]
 
 
 def pinned_switch(options: Options, knob: str) -> bool:
@@ -79,8 +79,10 @@ def estimated(p: Pass) -> Pass:
 
 def optimize(module: Module, entry: str, options: Options, trace: Trace | None = None,
              constants: Mapping[int, Any] | None = None,
-             shapes: Mapping[int, Iterable[int]] | None = None) -> Function:  # fmt: skip
-    """The entry function, inlined, simplified, fused and scheduled; `shapes`: of arguments that have run-time sizes.
+             shapes: Mapping[int, Iterable[int]] | None = None,
+             donated: Iterable[int] = ()) -> Function:  # fmt: skip
+    """The entry function, inlined, simplified, fused and scheduled; `shapes`: of arguments that have run-time sizes;
+    `donated`: parameters, numbered without those that are constants, whose memory results may take.
 
     After the pass that `options.stop` names, only what native code needs still runs (`REQUIRED`): the program stays
     right, so that the pass that makes it wrong can be found.
@@ -105,7 +107,7 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
         return refine_shapes(g, module)
 
     f = trace.step("shapes", refine, f, required=True)
-    for name, p in passes(options):
+    for name, p in passes(options, donated):
         f = trace.step(name, p, f, required=name in REQUIRED)
     trace.check_names(PHASES)
     return f
@@ -212,14 +214,16 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
         raise Error(f"this machine cannot run code for {machine.name}")
     trace = Trace(options)
     with gc_paused():
+        donated: dict[int, int | None] = {}
+        if entry in module.functions:
+            kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
+            wishes = given_away(module[entry])
+            asked = [*check_donate(donate, kept, entry), *(i for i in wishes if i in kept)]
+            donated = {kept.index(d): wishes.get(d) for d in asked}
         try:
-            f = optimize(module, entry, options, trace, constants, shapes)
+            f = optimize(module, entry, options, trace, constants, shapes, donated)
         except ComputedSize:
             return compile_stages(module, entry, machine, threads, options, constants, shapes)
-        kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
-        wishes = given_away(module[entry])
-        asked = [*check_donate(donate, kept, entry), *(i for i in wishes if i in kept)]
-        donated = {kept.index(d): wishes.get(d) for d in asked}
         return _build(f, machine, threads, options, trace, donated, module)
 
 
