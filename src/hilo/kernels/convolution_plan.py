@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 REGIONS: Final = 64  # more than these are no use
 PANEL_BYTES: Final = 160 << 10  # of a block of a panel of B, in the second-level cache
 PACKED_BYTES: Final = 192 << 10  # of blocks of panels that are packed first
-STRIDED_ROWS: Final = 128  # of B that are read where they lie, from the second-level cache
+STRIDED_ROWS: Final = 256  # of B that are read where they lie, from the second-level cache
 SKEW: Final = 16  # elements between copied rows of lhs, lest all rows fall into one set of the cache
 PACKED_PANELS: Final = 8  # so many of them at most
 SUMS_BYTES: Final = 64 << 10  # of a unit's sums of a panel between blocks of k
