@@ -252,7 +252,7 @@ def depth_first(flow: Flow) -> list[int]:
     """Operands before ops, those first that need most room while they are computed (Sethi and Ullman's order)."""
     ops, place = flow.f.ops, flow.place
     sizes = [sum(flow.bytes[v] for v in made) for made in flow.made]
-    need: list[int] = []
+    need = [0] * len(ops)  # of what comes later in the program it is not known
     operands: list[list[int]] = []
     for i, before in enumerate(flow.before):
         chosen = sorted(before, key=lambda x: (sizes[x] - need[x], x))
@@ -261,7 +261,7 @@ def depth_first(flow: Flow) -> list[int]:
         for x in chosen:
             most = max(most, held + need[x])
             held += sizes[x]
-        need.append(max(most, held + sizes[i]))
+        need[i] = max(most, held + sizes[i])
     done = [False] * len(ops)
     order: list[int] = []
     roots = [*(place[p] for p in flow.f.params), *(place[r] for r in flow.f.results), *range(len(ops))]
