@@ -176,7 +176,7 @@ def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, same: b
     row = p.outputs * size
     if not bound and row % 1024 == 0:  # rows of B that fall into the same sets of the second-level cache: half of it
         limit = min(limit, max(32, target.l2 // 2 // row))
-    strided = not bound and same and not by_rows and p.outputs % (vectors * lanes) == 0
+    strided = not bound and same and not by_rows and p.outputs % (vectors * lanes) == 0 and target.registers >= 32
     if strided:
         limit = min(limit, STRIDED_ROWS)
     if segments * inner <= limit:
