@@ -122,8 +122,9 @@ def group(program: Program, *, portable: bool = False) -> list[list[Func]]:
     if program.symbols is not None:
         entry.append(emit_shapes(program))
     needed = called(entry)
-    kernels = [k for k in kernels if k.name in needed]
-    shared = [[h] for h in helpers.values()]
+    rare = [h for h in helpers.values() if h.attrs.get("rare")]
+    kernels = [*rare, *(k for k in kernels if k.name in needed)]
+    shared = [[h] for h in helpers.values() if not h.attrs.get("rare")]
     own = [kernels[i : i + GROUP] for i in range(0, len(kernels), GROUP)]
     if own and len(own[-1]) + len(entry) <= GROUP:
         own[-1] = [*own[-1], *entry]

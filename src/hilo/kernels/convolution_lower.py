@@ -281,4 +281,5 @@ class Implicit:
 
         func = walk.finish(p.width, n % p.width != 0, row)
         func.name = f"conv_finish.{digest(func)}"  # equal ones are one
+        func.attrs["rare"] = True
         return func

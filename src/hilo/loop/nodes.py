@@ -136,7 +136,8 @@ class Block:
 
 
 class Func:
-    """`params` (name, type), `ret` type, body. `attrs`: inline ("always"/"never"), private, noalias (names)."""
+    """`params` (name, type), `ret` type, body. `attrs`: inline ("always"/"never"), private, noalias (names), rare (no
+    other program is likely to have it)."""
 
     __slots__ = ("attrs", "body", "name", "param_types", "params", "ret")
 
