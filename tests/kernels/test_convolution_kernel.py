@@ -74,6 +74,14 @@ def test_many_features(seed):
     check(conv(x, w, axes, types, groups, turned), TARGETS[seed % 3], tolerance=2e-4)
 
 
+@pytest.mark.parametrize("batch", [1, 3])
+def test_three_spatial_axes(batch):
+    axes = [Axis(2, 1, 1, 0), Axis(3, 2, 1, 1), Axis(3, 1, 1, 1)]
+    op = conv((batch, 4, 7, 6, 20), (2, 3, 3, 20, 40), axes)
+    assert convolution_kernel.planned(op, Target.named("x86-avx2")) is not None
+    check(op, "x86-avx2", tolerance=1e-4)
+
+
 def test_taps_per_output_are_those_of_the_definition():
     values = ((1, 2, 5), (1, 2, 3), (-1, 0, 3), (0, 2), (1, 2, 3), (1, 2), (0, 1, 4, 7))
     for size, stride, low, high, base, dilation, n in itertools.product(*values):

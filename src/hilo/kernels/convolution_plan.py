@@ -13,8 +13,9 @@ from itertools import permutations, product
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from hilo.kernels.contraction_plan import MAX_UNITS, UNIT_NS, VECTOR_NS, balanced
+from hilo.kernels.contraction_plan import MAX_UNITS, MOST_UNITS, UNIT_NS, VECTOR_NS, balanced
 from hilo.kernels.convolution_axes import Run, runs
+from hilo.kernels.pins import choose
 from hilo.ops.window_axes import Axis
 
 if TYPE_CHECKING:
@@ -123,6 +124,23 @@ class Plan:
     def panels(self) -> int:
         return -(-self.problem.outputs // self.width)
 
+    def words(self) -> tuple[str, str]:
+        """What is done, and why, for people."""
+        taps = prod(a.size for a in self.problem.axes)
+        what = f"convolution of {taps} taps as a product" if taps > 1 else "product"
+        rows = max((*self.heights, *(2 * h for h in self.pairs)), default=0)
+        if self.bound:
+            b = "weights are constant, laid out in panels"
+        elif self.packs:
+            b = f"weights are packed, {self.together} panels at a time"
+        else:
+            b = "weights are read where they lie, from the second-level cache"
+        k = f"; k in {self.blocks} blocks" if self.blocks > 1 else ""
+        by = "rows" if self.units_m > 1 else "columns"
+        units = self.units_m * self.units_n
+        shared = f"; {units} units by {by}" if units > 1 else "; one unit: little work"
+        return f"{what}, tiles {rows}x{self.width}", f"{b}{k}{shared}"
+
     @property
     def blocks(self) -> int:
         """Of k."""
@@ -158,9 +176,12 @@ def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, same: b
     vectors = choose_vectors(p, lanes, target.registers)
     if vectors == 0:
         return None
-    most = most_rows(vectors, target.registers)
+    most, width = choose("contraction.tile", (most_rows(vectors, target.registers), vectors * lanes),
+                         [(most_rows(v, target.registers), v * lanes) for v in panel_vectors(p, lanes, target.registers)])
+    vectors = width // lanes
     nanoseconds = p.rows * -(-p.outputs // lanes) * p.depth * VECTOR_NS
     want = max(1, min(MAX_UNITS // 2, int(nanoseconds / UNIT_NS)))
+    want = choose("contraction.units", want, (1, 2, 4, 8, 16), least=1, most=MOST_UNITS)
     panels = -(-p.outputs // (vectors * lanes))
     room = max(most, min(target.l2 // 2 // p.rows_bytes(size), SUMS_BYTES // (vectors * lanes * size)))
     axis, total, step = unit_axis(p, regions, most, room)
@@ -179,6 +200,7 @@ def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, same: b
     strided = not bound and same and not by_rows and p.outputs % (vectors * lanes) == 0 and target.registers >= 32
     if strided:
         limit = min(limit, STRIDED_ROWS)
+    limit = choose("contraction.kc", limit, (128, 192, 256, 384, 512), least=1, most=max(limit, p.depth))
     if segments * inner <= limit:
         segments_step, inner_step = segments, inner
     elif inner <= limit and all(r.taps[1][2] == 1 for r in regions):
@@ -200,13 +222,18 @@ def even(count: int, most: int) -> int:
     return count if count < 2 else min(count + count % 2, most - most % 2)
 
 
+def panel_vectors(p: Problem, lanes: int, registers: int) -> list[int]:
+    """Vectors that a panel may have: groups must consist of whole panels."""
+    each = p.outputs // p.groups
+    among = (2, 3, 4, 1) if registers >= 32 else (2, 3, 1)
+    return [v for v in among if p.groups == 1 or each % (v * lanes) == 0]
+
+
 def choose_vectors(p: Problem, lanes: int, registers: int) -> int:
     """Vectors of a panel: little waste at the edge, few rows lost; 0 if groups do not consist of whole panels."""
     each = p.outputs // p.groups
     best, least = 0, float("inf")
-    for v in (2, 3, 4, 1) if registers >= 32 else (2, 3, 1):
-        if p.groups > 1 and each % (v * lanes):
-            continue
+    for v in panel_vectors(p, lanes, registers):
         cost = -(-each // (v * lanes)) * rows_cost(p.rows, most_rows(v, registers), v)
         cost *= 1.0 if v == 2 else 1.03
         if cost < least:
@@ -218,7 +245,8 @@ def unit_axis(p: Problem, regions: Sequence[Region], most: int, room: int) -> tu
     """The axis that units of at most `room` rows cut, its size, and at multiples of what."""
     if len(regions) == 1 and len(regions[0].dims) == 1 and regions[0].dims[0].size == p.rows:
         return -1, p.rows, most
-    if (p.batch >= 8 or (p.batch % 2 == 0 and p.batch > 1)) and p.rows <= p.batch * room:
+    batches = any(d.axis == 0 for d in regions[0].dims)
+    if batches and (p.batch >= 8 or (p.batch % 2 == 0 and p.batch > 1)) and p.rows <= p.batch * room:
         return 0, p.batch, 1
     sizes = [(n, d + 1) for d, n in enumerate(p.places)]
     rows = next(((n, d) for n, d in sizes if n > 1), sizes[0])
@@ -255,8 +283,8 @@ def find_regions(p: Problem) -> tuple[list[Region], int, int, int] | None:
         out.append(Region(tuple(dims), *_taps(chosen, levels, strides, merged, p.inputs, a), m,
                           any(r.lo == r.hi for r in chosen)))  # fmt: skip
     whole = len(out) == 1
-    out = [replace(r, dims=_joined(r.dims, whole)) for r in out]
-    if any(len(r.dims) > 3 for r in out):
+    out = [s for r in out for s in _by_batches(replace(r, dims=_joined(r.dims, whole)))]
+    if len(out) > REGIONS or any(len(r.dims) > 3 for r in out):
         return None
     sizes = [1] * (2 - len(levels)) + [p.axes[d].size for d in levels]
     return out, sizes[0], sizes[1], inner
@@ -284,6 +312,14 @@ def _joined(dims: Sequence[Dim], whole: bool) -> tuple[Dim, ...]:
         else:
             return tuple(kept)
     return tuple(replace(d, axis=-1) if whole else d for d in one) or (Dim(1, 0, 0, -1),)
+
+
+def _by_batches(r: Region) -> list[Region]:
+    """`r` with at most three dims: a region of its own for each batch if there are more."""
+    if len(r.dims) <= 3:
+        return [r]
+    batch, *dims = r.dims
+    return [replace(r, dims=tuple(dims), a=r.a + i * batch.a, m=r.m + i * batch.m) for i in range(batch.size)]
 
 
 # ---- tiles
