@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hilo.ir.dtypes import f32, f64
+from hilo.ir.dtypes import DType, f32, f64
 from hilo.kernels.contraction_algebra import Contraction, one_stride
 from hilo.kernels.contraction_plan import plan as plan_other
 from hilo.kernels.contraction_plan import recipe
 from hilo.kernels.contraction_sizes import is_static
 from hilo.kernels.convolution_lower import Implicit, Operands
-from hilo.kernels.convolution_plan import Problem
+from hilo.kernels.convolution_plan import Plan, Problem
 from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.lowered import Lowered
+from hilo.kernels.pins import choose, unasked
 from hilo.ops.window_axes import Axis
 
 if TYPE_CHECKING:
@@ -29,6 +30,21 @@ MANY_ROWS: Final = 168  # from which it is worth packing block by block; between
 
 def lower_product(c: Contraction, target: Target, epilogue: Epilogue | None, bound: bool) -> Lowered | None:
     """The kernel of `c`, if it is one for the walk over tiles; `bound`: B is a constant."""
+    found = planned(c, target, (epilogue.out if epilogue else c.out).dtype, bound)
+    if found is None:
+        return None
+    operands, p = found
+    return Implicit(operands, p, target, epilogue, (epilogue and epilogue.numbers) or (0, 1)).run()
+
+
+def step_of_k(c: Contraction, target: Target) -> int | None:
+    """How much of k the kernel of `c` sums up at a time, if it is one for the walk over tiles."""
+    found = planned(c, target, c.out.dtype, False)
+    return found[1].inner_step if found is not None else None
+
+
+def planned(c: Contraction, target: Target, stored: DType, bound: bool) -> tuple[Operands, Plan] | None:
+    """The plan of `c`, whose results are of type `stored`."""
     if not is_static(c.sizes):
         return None
     bt, m, n, k = c.sizes
@@ -43,13 +59,13 @@ def lower_product(c: Contraction, target: Target, epilogue: Epilogue | None, bou
         return None
     if not bound and (one_stride(c.k, "b") != n or one_stride(c.n, "b") != 1):
         return None
-    other = plan_other(c.sizes, recipe(held, held, held, target), target, b_row=n, b_column=1, inner=False,
-                       stream=False, bound=bound)  # fmt: skip
+    if not choose("contraction.walk", True, (True, False)):
+        return None
+    with unasked():
+        other = plan_other(c.sizes, recipe(held, held, held, target), target, b_row=n, b_column=1, inner=False,
+                           stream=False, bound=bound)  # fmt: skip
     if other.kind != "tile" or other.skinny or other.blocks[0] > 1:
         return None
-    stored = (epilogue.out if epilogue else c.out).dtype
     operands = Operands(c.lhs, c.rhs, c.out, stored, held, c.k, c.n, bound)
     p = operands.plan(Problem(1, (m,), (m,), (Axis(),), k, n), target)
-    if p is None:
-        return None
-    return Implicit(operands, p, target, epilogue, (epilogue and epilogue.numbers) or (0, 1)).run()
+    return (operands, p) if p is not None else None

@@ -16,7 +16,8 @@ from hilo.kernels import convolution_direct
 from hilo.kernels.contraction_algebra import Dim
 from hilo.kernels.contraction_bound import constant_of
 from hilo.kernels.convolution_lower import Implicit, Operands
-from hilo.kernels.convolution_plan import Plan, Problem
+from hilo.kernels.convolution_plan import Plan
+from hilo.kernels.convolution_regions import Problem
 from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.lowered import Lowered
 from hilo.ops.convolution import is_canonical, windows

@@ -37,7 +37,9 @@ SMALL: Final = 1 << 12  # products below which there is one unit
 
 def lower(op: Op, target: Target, epilogue: Epilogue | None = None) -> Lowered:
     """The kernel of a `convolution` in the layout [b, 0, f]x[0, i, o]->[b, 0, f], with what follows it."""
-    return Lowered([_Convolution(op, target, epilogue).phase()])
+    groups = op.attrs["feature_group_count"]
+    why = "each group has few outputs" if groups > 1 else "few products, or a type that tiles do not hold"
+    return Lowered([_Convolution(op, target, epilogue).phase()], strategy="convolution window by window", reason=why)
 
 
 class _Convolution:

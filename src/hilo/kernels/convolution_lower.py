@@ -15,7 +15,8 @@ from hilo.kernels import convolution_walk as walk
 from hilo.kernels.contraction_algebra import Dim
 from hilo.kernels.contraction_bound import Panels
 from hilo.kernels.contraction_finish import store
-from hilo.kernels.convolution_plan import SKEW, Plan, Problem, crowded, plan
+from hilo.kernels.convolution_plan import SKEW, Plan, crowded, plan
+from hilo.kernels.convolution_regions import Problem
 from hilo.kernels.elementwise import new_func
 from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.items import digest
@@ -114,7 +115,10 @@ class Implicit:
         b.ret()
         units = p.units_m * p.units_n
         self.phases.append(Phase(func, units, p.cost / units, self.helpers))
-        return Lowered(self.phases, self.scratch, self.in_place(), arranged)
+        strategy, reason = p.words()
+        if len(self.phases) > 1:
+            reason += "; its operand is copied first, to lie better or in another type"
+        return Lowered(self.phases, self.scratch, self.in_place(), arranged, strategy=strategy, reason=reason)
 
     def in_place(self) -> tuple[tuple[int, int], ...]:
         """The operand of the epilogue whose place the result may take: sums are kept apart then."""
