@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 STACK: Final = 512 << 10  # bytes of a matrix that lies on the stack
 ALONE: Final = 1 << 12  # elements of a single transform that one thread does
 PAGE: Final = 4096
+STRATEGY: Final = "fast Fourier transform"
 NS_PER_WORK: Final = 0.35  # nanoseconds of one operation on a vector
 Load = Callable[[Node], Complex]  # the vectors at a position
 Store = Callable[[Node, Complex], None]
@@ -55,13 +56,15 @@ def lower(op: Op, target: Target) -> Lowered:
 
     s = planned(16 if target.registers >= 32 and not alone else 8)
     if not alone and _matrix(s, part) <= STACK:
-        return Lowered([_Writer("fft", op, target, s).rows(rows)], tables=(_flat(s, part.np),))
+        return Lowered([_Writer("fft", op, target, s).rows(rows)], tables=(_flat(s, part.np),), strategy=STRATEGY,
+                       reason=f"{s.n1} x {s.n2} elements, {s.lanes} side by side; units are transforms")  # fmt: skip
     s = planned(8)
     matrix = _matrix(s, part)
     tables = (_flat(s, part.np),)
     columns, last = (_Writer(name, op, target, s) for name in ("fft_columns", "fft_rows"))
     space = -(-matrix // RESULT_ALIGN) * RESULT_ALIGN
-    return Lowered([columns.columns(rows, space), last.blocks(rows, space)], scratch=rows * space, tables=tables)
+    return Lowered([columns.columns(rows, space), last.blocks(rows, space)], scratch=rows * space, tables=tables,
+                   strategy=STRATEGY, reason=f"{s.n1} x {s.n2} elements, {s.lanes} side by side in each of two phases")  # fmt: skip
 
 
 def _matrix(s: Split, part: DType) -> int:

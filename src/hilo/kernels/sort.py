@@ -25,4 +25,5 @@ def lower(op: Op, target: Target) -> Lowered:
     if by_digits is not None:
         return by_digits
     writer = MergeSort(op)
-    return Lowered([writer.phase()], scratch=writer.scratch)
+    return Lowered([writer.phase()], scratch=writer.scratch, strategy="merge sort",
+                   reason="rows are short, or what the comparator means is not known")  # fmt: skip

@@ -31,8 +31,9 @@ CHUNK: Final = 1 << 15  # elements of a chunk
 CHUNKS: Final = 64
 MANY: Final = 8  # rows that are enough units
 NS: Final = 1.5  # nanoseconds of one element in one pass
-NARROW: Final = 8  # bits of a digit of a short row
+NARROW: Final = 8  # bits of a digit: few, where counts would cost much, or elements go to many places in memory
 WIDE: Final = 11
+CACHED: Final = 1 << 18  # elements up to which it matters little how many places there are
 Element = tuple[Node, ...]  # i64: key and what is below it; or i64 key, i32 place
 
 
@@ -50,7 +51,8 @@ def lower(op: Op, target: Target) -> Lowered | None:
     rows = op.operands[0].tensor.size // n
     if n < 2 * CHUNK or rows >= MANY or order.partial:
         writer = _Radix(op, "sort_rows", form)
-        return Lowered([writer.whole_rows()], scratch=writer.scratch)
+        return Lowered([writer.whole_rows()], scratch=writer.scratch, strategy="sort by digits",
+                       reason=f"keys of {order.bits} bits in {len(form.digits)} passes; units are rows")  # fmt: skip
     return _in_chunks(op, form, rows)
 
 
@@ -80,7 +82,7 @@ def _form(op: Op, order: Order, n: int) -> _Form:
         carries, shift = "", 0
     elif order.count == 1 and not t.is_complex and 8 * t.itemsize + order.bits <= 64:
         carries, shift = "value", 8 * t.itemsize
-    most = NARROW if n < STACK else WIDE
+    most = WIDE if STACK <= n <= CACHED else NARROW
     count = -(-order.bits // most)
     digits, low = [], 0
     for i in range(count):
@@ -339,4 +341,5 @@ def _in_chunks(op: Op, form: _Form, rows: int) -> Lowered:
         phase("move", lambda w, r, lo, hi, a, c, i=i, x=x, y=y: w.move_chunk(i, r, lo, hi, a[x], a[y], c))
     if form.carries == "place":
         phase("finish", lambda w, r, lo, hi, a, c: w.finish_chunk(r, lo, hi, a[len(form.digits) % 2]))
-    return Lowered(phases, scratch=rows * space)
+    return Lowered(phases, scratch=rows * space, strategy="sort by digits",
+                   reason=f"keys of {form.order.bits} bits in {len(form.digits)} passes; long rows in chunks")  # fmt: skip
