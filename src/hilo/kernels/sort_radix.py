@@ -342,4 +342,4 @@ def _in_chunks(op: Op, form: _Form, rows: int) -> Lowered:
     if form.carries == "place":
         phase("finish", lambda w, r, lo, hi, a, c: w.finish_chunk(r, lo, hi, a[len(form.digits) % 2]))
     return Lowered(phases, scratch=rows * space, strategy="sort by digits",
-                   reason=f"keys of {form.order.bits} bits in {len(form.digits)} passes; long rows in chunks")  # fmt: skip
+                   reason=f"keys of {form.order.bits} bits in {len(form.digits)} passes; rows in chunks")  # fmt: skip
