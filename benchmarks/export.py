@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 MODULES = Path(__file__).parent / "modules"
-Arg = tuple[tuple[int, ...], str]
+Arg = tuple[tuple[int, ...], str] | tuple[tuple[int, ...], str, str]  # shape, dtype, and what it is filled with
+#: Arguments that calls give up: results take their memory.
+DONATED = {"online_step_4x513": tuple(range(8))}
 
 
 def programs() -> dict[str, tuple[Callable[..., Any], list[Arg]]]:
-    """Name -> (function, shapes and dtypes of its arguments)."""
+    """Name -> (function, its arguments)."""
     import jax
     import jax.numpy as jnp
     from jax import lax
@@ -47,7 +49,30 @@ def programs() -> dict[str, tuple[Callable[..., Any], list[Arg]]]:
 
         return lax.fori_loop(0, 10, step, c)
 
+    def online_step(wi: Any, wo: Any, mi: Any, mo: Any, vi: Any, vo: Any, keys: Any, values: Any, x: Any, target: Any,
+                    at: Any) -> Any:  # fmt: skip
+        """One token of four sequences goes through attention with a cache, which it is added to, then an Adam step."""
+
+        def loss(weights: Any) -> Any:
+            wi, wo = weights
+            q, k, v = (t.reshape(4, 8, 1, 64) for t in jnp.split(x @ wi, 3, axis=-1))
+            seen = lax.dynamic_update_slice(keys, k, (0, 0, at, 0)), lax.dynamic_update_slice(values, v, (0, 0, at, 0))
+            mask = jnp.arange(keys.shape[2]) <= at
+            scores = jnp.where(mask, jnp.einsum("bhqd,bhkd->bhqk", q, seen[0]) / 8.0, -1e30)
+            y = jnp.einsum("bhqk,bhkd->bhqd", jax.nn.softmax(scores, axis=-1), seen[1]).reshape(4, 512) @ wo
+            return ((y - target) ** 2).mean(), seen
+
+        (error, seen), gradients = jax.value_and_grad(loss, has_aux=True)((wi, wo))
+        ws, ms, vs = zip(*(adam(*t) for t in zip((wi, wo), gradients, (mi, mo), (vi, vo), strict=True)), strict=True)
+        return *ws, *ms, *vs, *seen, error
+
+    weights: list[Arg] = [((512, 1536), f32), ((512, 512), f32)]
     return {
+        "online_step_4x513": (
+            online_step,
+            [*weights, *weights, *((s, t, "abs") for s, t, *_ in weights), *[((4, 8, 513, 64), f32)] * 2,
+             ((4, 512), f32), ((4, 512), f32), ((), i32)],
+        ),
         "softmax_1003x777": (lambda x: jax.nn.softmax(x, axis=-1), [((1003, 777), f32)]),
         "softmax_axis0_777x1003": (lambda x: jax.nn.softmax(x, axis=0), [((777, 1003), f32)]),
         "layernorm_grad_511x769": (
@@ -82,13 +107,13 @@ def export() -> None:
     MODULES.mkdir(exist_ok=True)
     manifest = []
     for name, (function, args) in programs().items():
-        specs = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape, dtype in args]
-        text = jax.jit(function).lower(*specs).as_text()
+        specs = [jax.ShapeDtypeStruct(shape, jnp.dtype(dtype)) for shape, dtype, *_ in args]
+        text = jax.jit(function, donate_argnums=DONATED.get(name, ())).lower(*specs).as_text()
         (MODULES / f"{name}.mlir").write_text(text)
         entries = [
-            {"shape": list(shape), "dtype": dtype, "kind": "int" if dtype == "int32" else "normal",
+            {"shape": list(shape), "dtype": dtype, "kind": kind[0] if kind else "int" if dtype == "int32" else "normal",
              "scale": 1.0 if len(shape) < 2 or not i else shape[0] ** -0.5, "hi": 5003 if dtype == "int32" else None}
-            for i, (shape, dtype) in enumerate(args)
+            for i, (shape, dtype, *kind) in enumerate(args)
         ]  # fmt: skip
         manifest.append({"name": name, "file": f"{name}.mlir", "args": entries, "flops": 0, "bytes": 0})
     (MODULES / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")

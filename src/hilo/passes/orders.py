@@ -191,9 +191,14 @@ class _Walk(Run):
             for x in before:
                 self.after[x].append(i)
         self.notice = notice
+        for p in flow.f.params:  # these stand before all ops
+            self.run(flow.place[p], renames=False)
+        for i, waits in enumerate(self.waits):
+            if not waits and flow.rename[i]:
+                self.run(i)
 
-    def run(self, i: int) -> None:
-        """Take op `i`, and renames that become ready."""
+    def run(self, i: int, *, renames: bool = True) -> None:
+        """Take op `i`, if it has not been taken, and renames that become ready."""
         pending = [i]
         while pending:
             i = pending.pop()
@@ -207,10 +212,10 @@ class _Walk(Run):
             for u in self.after[i]:
                 self.waits[u] -= 1
                 if not self.waits[u]:
-                    if self.flow.rename[u]:
-                        pending.append(u)
-                    else:
+                    if not self.flow.rename[u]:
                         self.notice(u)
+                    elif renames:
+                        pending.append(u)
 
 
 def eager(flow: Flow, base: Sequence[int], limit: int) -> tuple[list[int], int]:
@@ -231,12 +236,11 @@ def eager(flow: Flow, base: Sequence[int], limit: int) -> tuple[list[int], int]:
 
 def greedy(flow: Flow) -> list[int]:
     """Always the op next that adds least to what is alive (of those, the first in the program)."""
-    heap: list[tuple[int, int]] = []
-    walk = _Walk(flow, lambda i: heappush(heap, (walk.change(i), i)))
-    for p in flow.f.params:
-        walk.run(flow.place[p])
-    heap += [(walk.change(i), i) for i, w in enumerate(walk.waits) if not w]
+    better: list[int] = []
+    walk = _Walk(flow, better.append)
+    heap = [(walk.change(i), i) for i, waits in enumerate(walk.waits) if not waits and not walk.done[i]]
     heapify(heap)
+    better.clear()
     while heap:
         change, i = heappop(heap)
         if walk.done[i]:
@@ -245,6 +249,9 @@ def greedy(flow: Flow) -> list[int]:
             heappush(heap, (now, i))
             continue
         walk.run(i)
+        for u in better:
+            heappush(heap, (walk.change(u), u))
+        better.clear()
     return walk.order
 
 

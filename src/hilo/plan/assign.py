@@ -28,8 +28,9 @@ def assign_buffers(program: Program, donated: Iterable[int] | Mapping[int, int |
     program.aliases = donations(program, donated, times)
     before = {program.results[r]: program.arguments[a] for r, a in program.aliases}
     if in_place:
-        for now, step in times.writers.items():
-            _share(step, now, before, times)
+        for now, step in times.steps.items():
+            if isinstance(step, Call | Copy):
+                _share(step, now, before, times)
     _group_ranges(program.buffers)
     rooms = program.rooms = [
         Room(r, r.nbytes, before[r].last if r in before else -1, r.first)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hilo.plan.program import Buffer, Call, Program
+from hilo.plan.program import Buffer, Call, Copy, Program
 from hilo.plan.times import Times
 
 
@@ -62,11 +62,11 @@ def is_safe_over(result: Buffer, argument: Buffer, times: Times) -> bool:
         return True
     if argument.last != result.first or result.home:
         return False
-    step = times.writers.get(result.first)
-    if step is None:
-        return False
-    if not isinstance(step, Call):
+    step = times.steps.get(result.first)
+    if isinstance(step, Copy):
         return step.source is argument and step.target is result
+    if not isinstance(step, Call):
+        return False
     writes = [k for k, b in enumerate(step.results) if b is result]
     reads = [k for k, b in enumerate(step.operands) if b is argument]
     return bool(writes) and all((k, w) in step.in_place for k in reads for w in writes)

@@ -84,7 +84,8 @@ def plan_while(scope: Scope, op: Op) -> Any:
             tuple(outs.values()),
         )
     )
-    out = tuple(outs.get(i, ()) for i in range(count))
+    # What is always written in place stays where it started.
+    out = tuple(() if i not in outs else storage[i] if following[i] is params[i] else outs[i] for i in range(count))
     return out if isinstance(op.type, Results) else out[0]
 
 

@@ -1,19 +1,23 @@
-"""What a program's memory goes to. Imports plan.program."""
+"""What a program's memory goes to: how much, who keeps the worst moment alive, what shares. Imports plan.program and
+its neighbours."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hilo.ir.dims import typical
 from hilo.plan.place import least_size
-from hilo.plan.program import Buffer, Program
+from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, While
+
+TOTALS = ("arguments", "results", "constants", "temporaries", "least", "peak")
 
 
 @dataclass(frozen=True)
 class MemoryReport:
     """Bytes of one call (of typical size, where sizes are known only at run time). `temporaries` is the arena, `least`
     what the order of the steps needs of it at the least, `peak` all that is live at the worst moment (arguments and
-    results included), `largest` the biggest temporaries as (bytes, type, op, source location)."""
+    results included), `largest` the biggest temporaries as (bytes, type, op, source location), `in_results` the bytes
+    of temporaries that lie in results not yet written, `aliases` the (result, argument) pairs that may be one place."""
 
     arguments: int
     results: int
@@ -22,15 +26,33 @@ class MemoryReport:
     least: int
     peak: int
     largest: tuple[tuple[int, str, str, str], ...]
+    in_results: int = 0
+    aliases: tuple[tuple[int, int], ...] = ()
+    program: Program | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
-        lines = [
-            f"{name:12} {getattr(self, name):>14,} bytes"
-            for name in ("arguments", "results", "constants", "temporaries", "least", "peak")
-        ]
+        lines = [f"{name:12} {getattr(self, name):>14,} bytes" for name in TOTALS]
         for nbytes, t, op, loc in self.largest:
             lines.append(f"  {nbytes:>14,} {t:20} {op} {loc}".rstrip())
         return "\n".join(lines)
+
+    def details(self) -> str:
+        """All there is to say: totals, what shares memory, the arena as a picture of letters, the worst moment."""
+        from hilo.plan.picture import text
+
+        lines = [f"{name:12} {getattr(self, name):>14,} bytes" for name in TOTALS]
+        if self.in_results:
+            lines.append(f"{'in results':12} {self.in_results:>14,} bytes of temporaries, until those are written")
+        lines += [f"result {r} is written over argument {a}, where that is given up" for r, a in self.aliases]
+        if self.program is not None:
+            lines += text(self.program)
+        return "\n".join(lines)
+
+    def svg(self) -> str:
+        """The arena and the results as a picture: steps from left to right, bytes from bottom to top."""
+        from hilo.plan.picture import svg
+
+        return svg(self.program) if self.program is not None else ""
 
 
 def memory_report(program: Program, count: int = 10) -> MemoryReport:
@@ -40,18 +62,43 @@ def memory_report(program: Program, count: int = 10) -> MemoryReport:
         return sum(typical(b.nbytes) for b in buffers)
 
     arguments, results = total(program.arguments), total(program.results)
-    roots = [b for b in program.buffers if b.shares is None and b.first >= 0]
-    big = sorted(roots, key=lambda b: -typical(b.nbytes))[:count]
-    largest = tuple(
-        (typical(b.nbytes), repr(b.type) if b.type else "scratch", b.source.name if b.source else "", _where(b))
-        for b in big
-    )
+    own = [b for b in program.buffers if b.shares is None and b.first >= 0]
+    big = sorted(own, key=lambda b: -typical(b.nbytes))[:count]
+    largest = tuple((typical(b.nbytes), repr(b.type) if b.type else "scratch", *origin(b)) for b in big)
     constants = sum(c.nbytes for c in program.constants)
     arena = typical(program.arena_size)
-    least = least_size(roots, lambda b: typical(b.nbytes), [replace(r, size=typical(r.size)) for r in program.rooms])
-    peak = arguments + results + constants + arena
-    return MemoryReport(arguments, results, constants, arena, least, peak, largest)
+    return MemoryReport(
+        arguments,
+        results,
+        constants,
+        arena,
+        least_size(own, lambda b: typical(b.nbytes), [replace(r, size=typical(r.size)) for r in program.rooms]),
+        arguments + results + constants + arena,
+        largest,
+        total([b for b in program.buffers if b.root().kind == "result" or b.root().inside is not None]),
+        tuple(program.aliases),
+        program,
+    )
 
 
-def _where(b: Buffer) -> str:
-    return str(b.source.loc) if b.source is not None and b.source.loc is not None else ""
+def origin(b: Buffer) -> tuple[str, str]:
+    """The op that a buffer was made for, and where that comes from."""
+    if b.source is None:
+        return "", ""
+    return b.source.name, str(b.source.loc) if b.source.loc is not None else ""
+
+
+def step_name(s: Step | None) -> str:
+    """What a step does, in a word or two."""
+    match s:
+        case None:
+            return "end of a loop"
+        case Call():
+            return s.op.name
+        case HostCall():
+            return f"call {s.target.name}"
+        case Copy():
+            return "copy"
+        case While():
+            return "while"
+    return "switch"

@@ -16,7 +16,7 @@ class Times:
         self.now = 0
         self.loops: list[int] = []
         self.used_inside: list[list[Buffer]] = []  # per open loop: outer buffers that it uses
-        self.writers: dict[int, Call | Copy] = {}  # by number, in order
+        self.steps: dict[int, Step] = {}  # by number, in order
 
     def touch(self, b: Buffer) -> None:
         for x in b.backing:
@@ -34,8 +34,8 @@ class Times:
     def walk(self, steps: list[Step]) -> None:
         for s in steps:
             self.now += 1
+            self.steps[self.now] = s
             if isinstance(s, Call):
-                self.writers[self.now] = s
                 for b in (*s.operands, *s.results):
                     self.touch(b)
                 if s.scratch is not None:
@@ -44,7 +44,6 @@ class Times:
                 for b in (*s.operands, *s.results):
                     self.touch(b)
             elif isinstance(s, Copy):
-                self.writers[self.now] = s
                 self.touch(s.source)
                 self.touch(s.target)
             elif isinstance(s, Switch):
