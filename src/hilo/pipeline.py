@@ -326,7 +326,9 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
 
     def text(phase: str) -> str:
         if phase == "memory":
-            return str(memory)
+            return memory.details()
+        if phase == "memory.svg":
+            return memory.svg()
         if phase == "c":  # the C emitter has no vectors: kernels made for one lane
             return Code(plan(f, Target.named("scalar")), Target.named("scalar"), portable=True).text("c")
         if phase in ("llvm", "asm", "kernels"):

@@ -15,7 +15,9 @@ from hilo.cli.common import compile_options, entry_option, opt_option, target_op
 @opt_option
 @click.option("--to", "phase", metavar="PHASE", help="Stop after this phase and print the IR (--to=list names them).")
 @click.option(
-    "--emit", type=click.Choice(["llvm", "asm", "c", "memory"]), help="Print this form of the compiled program."
+    "--emit",
+    type=click.Choice(["llvm", "asm", "c", "memory", "memory.svg"]),
+    help="Print this form of the compiled program.",
 )
 @click.option("-o", "--output", metavar="FILE", help="Write there instead of to stdout.")
 def command(file: str, entry: str, target: str, opt: int | None, phase: str | None, emit: str | None,
@@ -26,6 +28,7 @@ def command(file: str, entry: str, target: str, opt: int | None, phase: str | No
     hilo compile model.mlir                 compile, and print a summary
     hilo compile model.mlir --to=fuse       the IR after fusion
     hilo compile model.mlir --emit asm      assembly
+    hilo compile model.mlir --emit memory   what memory goes to, with a picture (memory.svg: as a file)
     hilo compile model.mlir -O0             quickly: no rewriting, no fusion, no vectors
     HILO_TIME=1 hilo compile model.mlir     where the time goes
     """
@@ -40,9 +43,7 @@ def command(file: str, entry: str, target: str, opt: int | None, phase: str | No
             write_text(text, output)
         return
     f = hilo.compile(module, entry=entry, target=target, options=compile_options(opt))
-    if emit == "memory":
-        write_text(str(f.memory()), output)
-    elif emit is not None:
+    if emit is not None:
         write_text(f.text(emit), output)
     else:
         write_text(f"{f!r}\n{f.memory()}", output)
