@@ -1,113 +1,255 @@
-"""Attention by blocks of rows: product, row region, product for a few rows at a time. Imports ops, loop, kernels.
+"""Attention by blocks of rows: product, row region, further products for a few rows at a time. Imports ops, kernels.
 
 A unit is a block of rows of one batch: its scores stay in the second-level cache. Each row gets the operations that the
-three kernels one after the other would do, in the same order, so that the result is the same.
+kernels one after the other would do, in the same order, so that the result is the same: the region's own kernel does
+just the rows of the block, in arrays that would begin at such an address that these rows lie in the block's memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from hilo.errors import Unsupported
-from hilo.ir.op import Op
+from hilo.ir.op import GET, Op
+from hilo.ir.types import TensorType, result_types
 from hilo.kernels import contraction, rows
-from hilo.kernels.contraction_algebra import Contraction, Dim, classify, one_stride
+from hilo.kernels.contraction_algebra import Dim, classify, one_stride
 from hilo.kernels.contraction_pack import offset
 from hilo.kernels.elementwise import new_func
 from hilo.kernels.lowered import Lowered, Phase
-from hilo.kernels.memory import pointer
+from hilo.kernels.memory import RESULT_ALIGN, pointer
 from hilo.loop import index
 from hilo.loop.builder import Builder, Node
 from hilo.loop.index import Index
 from hilo.loop.inline import inline
 from hilo.loop.nodes import Func
 from hilo.ops.fusion import contracts
-from hilo.ops.row_blocks import for_rows
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
+STACK: Final = 4 << 20  # bytes of it that a block may take
 ROWS: Final = (32, 256)  # of a block: fewest, so that the other operand of a product is worth packing, and most
 
 
 def lower(op: Op, target: Target) -> Lowered:
     """The kernel of a fusion of kind "attention" (passes/attention.py)."""
-    return _Attention(op, target).lower()
+    kernel = _Attention(op, target)
+    return kernel.by_blocks() or kernel.whole()
 
 
 class _Attention:
-    """Holds the three parts, for one block of rows."""
+    """Knows the parts, and where their operands and results are."""
 
     def __init__(self, op: Op, target: Target) -> None:
-        body = op.attrs["body"]
-        first, second = (o for o in body.ops if contracts(o))
-        (region,) = (o for o in body.ops if o.kind.full_name == "hilo.fusion")
+        self.target = target
+        self.body = body = op.attrs["body"]
         self.count = len(op.operands)
         self.numbers = {p: i for i, p in enumerate(body.params)}
-        self.first, self.second, self.region = first, second, region
-        self.products = [classify(first), classify(second)]
-        self.size, self.row = first.shape[-2], first.shape[-1] * first.dtype.itemsize
-        self.rows = min(self.size, max(ROWS[0], min(ROWS[1], target.l2 // 2 // self.row)))
-        self.scores = next(x for x in region.operands if x.tensor.size != 1)
-        inner = for_rows(region.attrs["body"], self.scores.shape, self.rows)
-        if inner is None:
-            raise Unsupported("these rows cannot be computed block by block", op="hilo.fusion", loc=op.loc)
-        n = len(region.operands)
-        self.parts = [
-            contraction.lower_block(first, self.block(0), target),
-            rows.lower(inner, range(n), n, target),
-            contraction.lower_block(second, self.block(1), target),
-        ]
+        self.results = {behind(r): i for i, r in enumerate(body.results)}
+        (self.region,) = (o for o in body.ops if o.kind.full_name == "hilo.fusion")
+        inside = {behind(x) for x in self.region.operands}
+        self.products = [o for o in body.ops if contracts(o)]
+        self.first = next(o for o in self.products if (o, 0) in inside)
+        self.parts = [self.first, self.region, *(o for o in self.products if o is not self.first)]
 
-    def block(self, which: int) -> Contraction:
-        """A product for one block of rows of one batch."""
-        c = self.products[which]
-        stride = one_stride(c.m, "a")
-        assert stride is not None  # one axis
-        return c.block((Dim(self.rows, stride, 0),))
-
-    def lower(self) -> Lowered:
-        batches = self.products[0].sizes[0]
-        blocks = -(-self.size // self.rows)
+    # ---- block by block
+    def by_blocks(self) -> Lowered | None:
+        """One phase, a unit of which does all parts for some rows; None if a part cannot be cut so."""
+        n = len(self.region.operands)
+        region = rows.lower(self.region.attrs["body"], range(n), n, self.target, near=True)
+        self.algebra = {o: classify(o) for o in self.products}
+        self.batches, self.size, self.columns, _ = self.algebra[self.first].sizes
+        if len(region.phases) != 1 or region.phases[0].units != self.batches * self.size:
+            return None
+        if not all(map(self.is_batched, self.parts[2:])):
+            return None
+        self.own_rows = region
+        itemsize = max(t.itemsize for t in (self.first.dtype, *(r.dtype for r in self.kept())))
+        most = max(ROWS[0], min(ROWS[1], self.target.l2 // 2 // (self.columns * itemsize)))
+        high = self.size if not all(map(self.by_rows, self.parts[2:])) else self.rows(most)
+        found = {m: self.blocks(m) for m in {high, self.size % high or high}}
+        lowered = [p for parts in found.values() for p in parts or ()]
+        if None in found.values() or not lowered:
+            return None
+        if (len(self.kept()) + 1) * high * self.columns * itemsize + max(p.scratch for p in lowered) > STACK:
+            return None
+        count = -(-self.size // high)
         func = new_func("attention")
         b = Builder(func)
         bufs, begin, end = func.params
-        place = b.alloca(self.rows * self.row)
-        at = self.region.operands.index(self.scores)
-        width = self.region.dtype.itemsize * self.scores.shape[-1]
-        weights = place if (at, 0) in self.parts[1].in_place else b.alloca(self.rows * width)
-        spaces = [b.alloca(p.scratch) if p.scratch else place for p in self.parts]
 
         def unit(u: Node) -> None:
-            batch, block = index.delinear(index.loop_var(u, 0, batches * blocks), (batches, blocks))
-            # The last block begins early enough to be whole: rows that two blocks compute get the same values.
-            row = b.smin(b.mul(index.node(b, block), self.rows), self.size - self.rows)
-            r = index.loop_var(row, 0, self.size - self.rows + 1)
-            x, y = (self.operand(b, bufs, self.first, 0, k, batch, r) for k in (0, 1))
-            self.call(b, 0, [x, y, place, spaces[0]])
-            others = [pointer(b, bufs, self.numbers[o]) if o in self.numbers else place for o in self.region.operands]
-            self.call(b, 1, [*others, weights, spaces[1]])
-            z = self.operand(b, bufs, self.second, 1, 1, batch, r)
-            n = self.products[1].sizes[2]
-            to = index.node(b, (batch * self.size + r) * (n * self.second.dtype.itemsize))
-            self.call(b, 2, [weights, z, b.gep(pointer(b, bufs, self.count), to), spaces[2]])
+            batch, block = index.delinear(index.loop_var(u, 0, self.batches * count), (self.batches, count))
+            row = block * high
 
+            def do(m: int) -> None:
+                self.block(b, bufs, batch, row, m, found[m])
+
+            rest = self.size % high
+            if rest and count > 1:
+                b.if_(b.cmp("slt", index.node(b, block), count - 1), lambda: do(high), lambda: do(rest))
+            else:
+                do(high)
+
+        self.places(b, high, max(p.scratch for p in lowered))
         b.for_(begin, end, 1, unit)
         b.ret()
-        helpers: dict[str, Func] = {h.name: h for p in self.parts for q in p.phases for h in q.helpers}
-        cost = sum(q.units * q.unit_cost for p in self.parts for q in p.phases)
-        return Lowered([Phase(func, batches * blocks, cost, list(helpers.values()))])
+        helpers: dict[str, Func] = {h.name: h for p in lowered for q in p.phases for h in q.helpers}
+        cost = region.phases[0].unit_cost * high
+        cost += sum(q.units * q.unit_cost for p in found[high] or () for q in p.phases)
+        return Lowered([Phase(func, self.batches * count, cost, list(helpers.values()))])
 
-    def operand(self, b: Builder, bufs: Node, product: Op, which: int, k: int, batch: Index, row: Index) -> Node:
-        """Where a product's operand begins for a batch and a row."""
-        c, name = self.products[which], "ab"[k]
-        o = product.operands[k]
-        at = offset(batch, c.batch, name)
-        if k == 0:
-            at = at + offset(row, c.m, name)
-        return b.gep(pointer(b, bufs, self.numbers[o]), index.node(b, at * o.dtype.itemsize))
+    def rows(self, most: int) -> int:
+        """Rows of a block: of about one size, and at most `most`."""
+        return -(-self.size // -(-self.size // most))
 
-    def call(self, b: Builder, part: int, pointers: Sequence[Node]) -> None:
-        for phase in self.parts[part].phases:
-            inline(b, phase.func, pointers, (b.i64(0), b.i64(phase.units)))
+    def kept(self) -> list[TensorType]:
+        """Those results of the region that only the products behind it read."""
+        return [t for k, t in enumerate(_types(self.region)) if (self.region, k) not in self.results]
+
+    def is_batched(self, product: Op) -> bool:
+        """Whether a product takes the batches of the region's results one after the other."""
+        c = self.algebra[product]
+        names = [n for n, x in zip("ab", product.operands, strict=True) if behind(x)[0] is self.region]
+        size = self.size * self.columns
+        return c.sizes[0] == self.batches and all(self.batches == 1 or one_stride(c.batch, n) == size for n in names)
+
+    def by_rows(self, product: Op) -> bool:
+        """Whether rows of a product's result follow from the same rows of the region's."""
+        c = self.algebra[product]
+        if behind(product.operands[0])[0] is not self.region or behind(product.operands[1])[0] is self.region:
+            return False
+        return c.sizes[1] == self.size and one_stride(c.m, "a") in (self.columns, 0)
+
+    def blocks(self, m: int) -> list[Lowered] | None:
+        """The products for blocks of `m` rows of one batch; None if there is none that gives the same sums."""
+        out = []
+        for o in (self.first, *self.parts[2:]):
+            c = self.algebra[o]
+            stride = one_stride(c.m, "a")
+            if m == self.size:
+                part = replace(c, batch=())
+                part = replace(part, out=TensorType(c.out.dtype, part.sizes[1:3]))
+            elif stride is None:
+                return None
+            else:
+                part = c.block((Dim(m, stride, 0),))
+            lowered = contraction.lower_block(o, part, self.target)
+            if lowered is None:
+                return None
+            out.append(lowered)
+        return out
+
+    def places(self, b: Builder, high: int, scratch: int) -> None:
+        """The memory of a block, on the stack."""
+
+        def room(itemsize: int) -> Node:
+            return b.alloca(high * self.columns * itemsize + RESULT_ALIGN, RESULT_ALIGN)
+
+        self.local: dict[tuple[Op, int], Node] = {(self.first, 0): room(self.first.dtype.itemsize)}
+        at = next(i for i, x in enumerate(self.region.operands) if behind(x) == (self.first, 0))
+        for k, t in enumerate(_types(self.region)):
+            if (self.region, k) not in self.results:
+                shared = (at, k) in self.own_rows.in_place and not any(p in self.local for p in self.in_place(at, k))
+                self.local[self.region, k] = self.local[self.first, 0] if shared else room(t.dtype.itemsize)
+        self.space = b.alloca(max(scratch, 64), RESULT_ALIGN)
+
+    def in_place(self, at: int, k: int) -> list[tuple[Op, int]]:
+        """Results before `k` that may lie in the place of operand `at`, too."""
+        return [(self.region, i) for o, i in self.own_rows.in_place if o == at and i < k]
+
+    def block(self, b: Builder, bufs: Node, batch: Index, row: Index, m: int, products: Sequence[Lowered] | None) -> None:
+        """All parts for the `m` rows from `row` on of one batch."""
+        assert products is not None
+        line = batch * self.size + row
+
+        def whole(value: tuple[Op, int], itemsize: int) -> Node:
+            """Where an array of the scores' shape begins, or would begin if the block's rows were part of it."""
+            if value not in self.local:
+                return self.outside(b, bufs, value)
+            back = index.node(b, line * (self.columns * itemsize))
+            near = b.gep(self.local[value], b.and_(back, RESULT_ALIGN - 1))  # aligned as the array's rows would be
+            return b.gep(near, b.sub(0, back))
+
+        def start(o: Op, which: int) -> Node:
+            """Where an operand of a product begins for this block."""
+            c, name, x = self.algebra[o], "ab"[which], o.operands[which]
+            at = offset(batch, c.batch, name)
+            if which == 0 and m < self.size:
+                at = at + offset(row, c.m, name)
+            return b.gep(whole(behind(x), x.dtype.itemsize), index.node(b, at * x.dtype.itemsize))
+
+        def product(o: Op, lowered: Lowered) -> None:
+            n, width = self.algebra[o].sizes[1:3], o.dtype.itemsize
+            own = batch * n[0] + row if m < self.size else batch * n[0]
+            to = b.gep(whole((o, 0), width), index.node(b, own * (n[1] * width)))
+            for phase in lowered.phases:
+                pointers = [start(o, 0), start(o, 1), to, self.space]
+                inline(b, phase.func, pointers, (b.i64(0), b.i64(phase.units)))
+
+        product(self.first, products[0])
+        values = [behind(x) for x in self.region.operands]
+        pointers = [whole(v, x.dtype.itemsize) for v, x in zip(values, self.region.operands, strict=True)]
+        pointers += [whole((self.region, k), t.dtype.itemsize) for k, t in enumerate(_types(self.region))]
+        first = index.node(b, line)
+        inline(b, self.own_rows.phases[0].func, pointers, (first, b.add(first, m)))
+        for o, lowered in zip(self.parts[2:], products[1:], strict=True):
+            product(o, lowered)
+
+    def outside(self, b: Builder, bufs: Node, value: tuple[Op, int]) -> Node:
+        """An operand or result of the fusion."""
+        if value[0] in self.numbers:
+            return pointer(b, bufs, self.numbers[value[0]])
+        return pointer(b, bufs, self.count + self.results[value])
+
+    # ---- one after the other
+    def whole(self) -> Lowered:
+        """The parts one after the other, with the values between them in scratch."""
+        phases: list[Phase] = []
+        offsets: dict[tuple[Op, int], int] = {}
+        scratch = 0
+
+        def room(size: int) -> int:
+            nonlocal scratch
+            at, scratch = scratch, scratch + -(-size // RESULT_ALIGN) * RESULT_ALIGN
+            return at
+
+        for o in self.parts:
+            for k, t in enumerate(_types(o)):
+                if (o, k) not in self.results:
+                    offsets[o, k] = room(t.nbytes)
+        for o in self.parts:
+            lowered = self.alone(o)
+            own = room(lowered.scratch)
+            values = [*map(behind, o.operands), *((o, k) for k in range(len(_types(o))))]
+            for phase in lowered.phases:
+                func = new_func("attention_part")
+                b = Builder(func)
+                bufs, begin, end = func.params
+                space = pointer(b, bufs, self.count + len(self.results))
+                pointers = [b.gep(space, offsets[v]) if v in offsets else self.outside(b, bufs, v) for v in values]
+                inline(b, phase.func, [*pointers, b.gep(space, own)], (begin, end))
+                b.ret()
+                phases.append(Phase(func, phase.units, phase.unit_cost, phase.helpers))
+        return Lowered(phases, scratch)
+
+    def alone(self, o: Op) -> Lowered:
+        """The kernel of one part."""
+        if o is not self.region:
+            return contraction.lower(o, self.target)
+        n = len(o.operands)
+        return rows.lower(o.attrs["body"], range(n), n, self.target)
+
+
+def behind(x: Op) -> tuple[Op, int]:
+    """What computes a value, and as which result: reshapes do not count."""
+    while x.kind.full_name == "stablehlo.reshape":
+        x = x.operands[0]
+    return (x.operands[0], x.attrs["index"]) if x.kind is GET else (x, 0)
+
+
+def _types(o: Op) -> list[TensorType]:
+    """The types of an op's results."""
+    return [t for t in result_types(o.type) if isinstance(t, TensorType)]

@@ -18,8 +18,8 @@ from hilo.kernels import contraction_pack as pack
 from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
 from hilo.kernels.contraction_bound import Panels, constant_of
 from hilo.kernels.contraction_nest import Nest, Place
-from hilo.kernels.contraction_plan import Plan, plan, recipe
-from hilo.kernels.contraction_product import lower_product
+from hilo.kernels.contraction_plan import Plan, few_rows, plan, recipe
+from hilo.kernels.contraction_product import lower_product, step_of_k
 from hilo.kernels.contraction_sizes import MANY, Expected, by_rows, is_static, planned_for, with_sizes
 from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.lowered import Lowered, Phase
@@ -62,16 +62,19 @@ def lower_contraction(op: Op, target: Target, epilogue: Epilogue | None = None) 
     return one(c, MANY) if is_static(c.sizes) else by_rows(c, one)
 
 
-def lower_block(op: Op, block: Contraction, target: Target) -> Lowered:
-    """The kernel of a part of contraction `op` (`Contraction.block`), which sums up in the order of the whole.
+def lower_block(op: Op, block: Contraction, target: Target) -> Lowered | None:
+    """The kernel of a part of contraction `op` (`Contraction.block`), which sums up in the order of the whole; None
+    where that order is not known. One unit of its main phase does it all.
 
     `bufs`: where the part begins in lhs and rhs, the dense result of the part, scratch.
     """
-    whole, part = (
-        _Lowering(c, target, None, op.attrs.get("algorithm"), (False, False)) for c in (classify(op), block)
-    )
-    _, _, p = whole.choose()
-    return part.run(p)
+    c, algorithm = classify(op), op.attrs.get("algorithm")
+    whole, part = (_Lowering(x, target, None, algorithm, (False, False)) for x in (c, block))
+    if whole.swapped != part.swapped:
+        return None
+    p = whole.choose()[2]
+    step = step_of_k(c, target) if algorithm is None else None
+    return part.run_like(p if step is None else replace(p, block_k=step))
 
 
 class _Lowering:
@@ -289,14 +292,28 @@ class _Lowering:
             b = replace(b, column=1)
         return a, b, p
 
-    def run(self, like: Plan | None = None) -> Lowered:
-        """The kernel; with `like`, k is cut as in that plan."""
+    def run(self) -> Lowered:
+        """The kernel."""
+        return self.nested(*self.choose())
+
+    def run_like(self, whole: Plan) -> Lowered | None:
+        """The kernel in one unit that sums up in the order of another plan, if that is possible."""
         a, b, p = self.choose()
+        if p.kind != whole.kind:
+            return None
+        _, m, n, _ = p.sizes
+        p = replace(p, block_k=whole.block_k, split_k=whole.split_k, block_m=max(m, 1), block_n=max(n, 1))
+        if p.kind == "tile" and a.column == 1 and a.row * self.r.size % 4096 == 0:
+            p = few_rows(p, self.target)
+        return self.nested(a, b, p)
+
+    def nested(self, a: Place, b: Place, p: Plan) -> Lowered:
         r, c = self.r, self.c
-        if like is not None:
-            p = replace(p, block_k=like.block_k, split_k=like.split_k)
         start = self.compensation(b, p.sizes) if r.combine == "dot4" else None
         nest = Nest(p, r, a, b, start, c.out, self.swapped, self.epilogue, self.scratch_number, self.target)
         nest.partial = self.allocate(nest.scratch)
         self.phases += nest.phases()
-        return Lowered(self.phases, self.scratch, arranged=dict(self.arranged))
+        strategy, reason = p.words(b.panels)
+        if self.swapped:
+            reason = f"computed transposed, as there are too few columns for vectors; {reason}"
+        return Lowered(self.phases, self.scratch, arranged=dict(self.arranged), strategy=strategy, reason=reason)

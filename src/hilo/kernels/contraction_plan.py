@@ -6,12 +6,13 @@ Imports ir, kernels.contraction_algebra.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir import dtypes
 from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType
+from hilo.kernels.pins import choose
 from hilo.loop.element import held_type
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ PANEL_BYTES: Final = 64 << 10  # of a packed panel of B, on the stack
 BOUND_BYTES: Final = 160 << 10  # of a panel of a constant B, read again and again from the second-level cache
 UNIT_NS: Final = 40_000  # of work that is worth a parallel unit
 MAX_UNITS: Final = 16
+MOST_UNITS: Final = 64  # that may be asked for
+SKINNY_K: Final = 32  # rows of B that are streamed at a time, at most
 MOST_TILES: Final = 40  # in a column of tiles of a unit: rows of A that stay in the second-level cache
 STREAM_BYTES: Final = 8 << 10  # of a row of B, read at one go
 INNER_ROWS: Final = 8  # up to here vectors along k pay where k is contiguous
@@ -28,6 +31,7 @@ STREAMED_ROWS: Final = 64  # beyond them packing B pays
 VECTOR_NS: Final = 0.3  # one multiply-add of vectors
 NEAR_NS: Final = 0.0125  # a byte that is read from a cache
 FAR_NS: Final = 0.05  # a byte of operands that do not fit into one
+CROWDED_ROWS: Final = 8  # lines that one set of a first-level cache holds
 LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
 
@@ -110,7 +114,7 @@ class Plan:
     @property
     def skinny(self) -> bool:
         """Whether B is streamed in blocks of a few rows, where too few tiles would use what is packed."""
-        return self.kind == "tile" and not self.pack_panels and self.block_k <= 32 < self.sizes[3]
+        return self.kind == "tile" and not self.pack_panels and self.block_k <= SKINNY_K < self.sizes[3]
 
     @property
     def width(self) -> int:
@@ -130,6 +134,29 @@ class Plan:
     @property
     def unit_cost(self) -> float:
         return self.cost / max(typical(self.units), 1)
+
+    def words(self, bound: bool) -> tuple[str, str]:
+        """What is done, and why, for people; `bound`: B is a constant in panels."""
+        k = self.sizes[3]
+        ks, _, ms, ns = self.blocks
+        units = f"{self.units} units ({ms} x {ns} blocks)" if self.units != 1 else "one unit: little work"
+        if ks > 1:
+            units += f"; k is all there is to share out: {ks} parts, added in order"
+        if self.kind == "inner":
+            return "dot products", f"few rows or columns, k contiguous in both: vectors along k; {units}"
+        if self.kind == "stream":
+            return "row times matrix", f"one row, columns contiguous: B is read once, row by row; {units}"
+        if bound:
+            b = "B is a constant, laid out in panels"
+        elif self.skinny:
+            b = f"memory is the limit: B is streamed, {self.block_k} rows at a time"
+        elif self.pack_panels:
+            why = "k is contiguous in it" if self.transpose_b else "it does not fit into the second-level cache"
+            b = f"B is packed, {self.pack_panels} panels at a time: {why}"
+        else:
+            b = "B is read where it lies"
+        blocks = f"; k in blocks of {self.block_k}" if self.block_k < typical(k) and not self.skinny else ""
+        return f"product, tiles {self.rows}x{self.width}", f"{b}{blocks}; {units}"
 
 
 def tiles_for(registers: int) -> list[tuple[int, int]]:
@@ -163,6 +190,16 @@ def choose_tile(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
     return min(tiles_for(registers), key=lambda t: cost(*t))
 
 
+def few_rows(p: Plan, target: Target) -> Plan:
+    """`p` with tiles of so few rows that lines of A which all fall into one set of the first-level cache stay there."""
+    few = [t for t in tiles_for(target.registers) if t[0] <= CROWDED_ROWS]
+    if p.rows <= CROWDED_ROWS or p.pack_panels or not few:
+        return p
+    columns = -(-p.sizes[2] // p.lanes)
+    rows, vectors = min(few, key=lambda t: (-(-columns // t[1]) * t[1], -t[1]))
+    return replace(p, rows=rows, vectors=vectors)
+
+
 def balanced(total: int, most: int) -> int:
     """A block size of at most `most` that cuts `total` into blocks of about one size."""
     count = max(1, -(-total // most))
@@ -177,7 +214,8 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     lanes = target.lanes(r.scalar)
     total = nanoseconds(sizes, r.size, lanes, target)
     want = min(MAX_UNITS, int(total / UNIT_NS) + 1)
-    per_batch = -(-want // max(bt, 1))
+    units = choose("contraction.units", want, (1, 2, 4, 8, 16), least=1, most=MOST_UNITS)
+    per_batch = -(-units // max(bt, 1))
     split = k
     if bt * m * n * 64 < k and k > 2 * SPLIT_K and r.combine != "dot4":
         split = SPLIT_K
@@ -195,6 +233,8 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     if long and split == k and want > 1 and bt == 1 and r.combine != "dot4":
         split = balanced(k, max(LONG_K // 4, -(-k // want)))  # k is all there is to share out
         per_batch = 1
+    if bt == 1 and k > 1 and r.combine != "dot4":
+        split = choose("contraction.split", split, (k, -(-k // 2), -(-k // 4)), least=1, most=k)
     large = k * n * r.size > target.l2 and b_row * r.size >= 1024 and b_column == 1
     block_k, pack_panels = k, 0
     streamed = large and not bound and (m <= rows or (m <= STREAMED_ROWS and k >= 16 * m))
@@ -207,17 +247,23 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
             vectors = min(4, target.registers * 7 // 8 // m)
         block_k = 8 if m <= 4 else 16 if m < tall else 32
         per_batch = min(per_batch, max(2, n * r.size // STREAM_BYTES))
-    width = vectors * lanes
+    tiles = [(m_, v * lanes) for m_, v in tiles_for(target.registers) if not streamed or m_ <= rows]
+    rows, width = choose("contraction.tile", (rows, vectors * lanes), tiles)
+    vectors = width // lanes
+    turned = b_column != 1 and not bound  # B lies with k contiguous: it must be packed
+    if not bound and not streamed:
+        packed = turned or (large and n > width)
+        pack_panels = choose("contraction.pack", 2 if packed else 0, (1, 2, 4) if turned else (0, 1, 2, 4))
     if bound:
         block_k = balanced(k, max(1, BOUND_BYTES // (width * r.size)))
-    elif b_column != 1 or (large and not streamed and n > width):
+    elif pack_panels:
         most_k = PANEL_BYTES // (width * r.size)
         block_k = min(most_k, -(-balanced(k, most_k) // lanes) * lanes)
-        pack_panels = 2
     elif m > rows and k * width * r.size > 200 << 10:
         block_k = balanced(k, max(64, (100 << 10) // (width * r.size)))
     elif split < k and n > width:
         block_k = min(block_k, 256)  # all columns pass while they are in the second-level cache
+    block_k = chosen_block(block_k, k, lanes, PANEL_BYTES // (width * r.size) if pack_panels else 0, streamed)
     m_blocks = min(per_batch, -(-m // (rows * MOST_TILES)))
     panels = -(-n // width)
     n_blocks = min(panels, -(-per_batch // m_blocks))
@@ -231,6 +277,17 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     split = max(split, 1)
     return Plan(
         "tile", sizes, lanes, rows, vectors, block_m, block_n, max(block_k, 1), split, pack_panels,
-        b_column != 1 and not bound,
+        turned,
         total,
     )
+
+
+def chosen_block(block_k: int, k: int, lanes: int, packed: int, streamed: bool) -> int:
+    """How much of k is summed up at a time: at most `packed` where panels are copied first, whole vectors then."""
+    if streamed:
+        return choose("contraction.kc", block_k, (8, 16, 32), least=1, most=min(k, SKINNY_K))
+    if packed:
+        among = [n for n in (128, 192, 256, 384, 512) if n <= packed and n % lanes == 0]
+        return choose("contraction.kc", block_k, among, least=lanes, most=packed // lanes * lanes, step=lanes)
+    among = [n for n in (k, 256, 384, 512, 768) if SKINNY_K < n <= k]
+    return choose("contraction.kc", block_k, among, least=min(k, SKINNY_K + 1), most=k)

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 
-def lower(body: Function, operands: Sequence[int], count: int, target: Target) -> Lowered:
-    """The kernel of a row region; parameter i of `body` is buffer operands[i] of `count`, results, scratch follow."""
+def lower(body: Function, operands: Sequence[int], count: int, target: Target, *, near: bool = False) -> Lowered:
+    """The kernel of a row region; parameter i of `body` is buffer operands[i] of `count`, results, scratch follow.
+    `near`: results are read again while they are in a cache, however large they are."""
     if all(r.tensor.size == 0 for r in body.results):
         return Lowered([])
     try:
@@ -46,14 +47,16 @@ def lower(body: Function, operands: Sequence[int], count: int, target: Target) -
         raise Unsupported("these reductions cannot be computed row by row", op="hilo.fusion", loc=body.loc) from None
     p = plan(body, rows, target)
     in_place = in_place_pairs(body, rows, operands)
-    main = _Kernel(p, body, operands, count, {i for i, _ in in_place}, target)
+    main = _Kernel(p, body, operands, count, {i for i, _ in in_place}, target, near)
     if not p.chunk:
-        return Lowered([Phase(main.whole(), p.units, p.unit_cost)], in_place=in_place)
+        return Lowered([Phase(main.whole(), p.units, p.unit_cost)], in_place=in_place,
+                       strategy="rows", reason=p.words(body, target))  # fmt: skip
     scratch = sum(t.nbytes + 64 for t in main.partial_types())
     first = Phase(main.chunks(), p.units, p.unit_cost)
     second = _Kernel(p, body, operands, count, set(), target)
     total = prod(rows.shape[d] for d in rows.kept)
-    return Lowered([first, Phase(second.combine(), 1, typical(p.chunks * total) / 4.0)], scratch)
+    return Lowered([first, Phase(second.combine(), 1, typical(p.chunks * total) / 4.0)], scratch,
+                   strategy="rows in chunks", reason=p.words(body, target))  # fmt: skip
 
 
 @dataclass(eq=False)
@@ -70,9 +73,11 @@ class _Kernel:
     """Writes one function of a region's kernel."""
 
     def __init__(
-        self, p: Plan, body: Function, operands: Sequence[int], count: int, unsafe: set[int], target: Target
-    ) -> None:
+        self, p: Plan, body: Function, operands: Sequence[int], count: int, unsafe: set[int], target: Target,
+        near: bool = False,
+    ) -> None:  # fmt: skip
         self.p, self.rows, self.body, self.target, self.count = p, p.rows, body, target, count
+        self.near = near
         self.func = new_func("rows")
         self.b = Builder(self.func)
         self.bufs, self.begin, self.end = self.func.params
@@ -448,8 +453,11 @@ class _Kernel:
 
     # ---- buffers
     def _results(self) -> list[Buffer]:
-        return [Buffer(pointer(self.b, self.bufs, self.count + i), r.tensor, RESULT_ALIGN,
-                       streaming=streams(r.tensor, self.target)) for i, r in enumerate(self.body.results)]  # fmt: skip
+        def result(i: int, t: TensorType) -> Buffer:
+            past = not self.near and streams(t, self.target)
+            return Buffer(pointer(self.b, self.bufs, self.count + i), t, RESULT_ALIGN, streaming=past)
+
+        return [result(i, r.tensor) for i, r in enumerate(self.body.results)]
 
     def partial_types(self) -> list[TensorType]:
         """The types of the arrays in scratch: one partial result per chunk and row."""

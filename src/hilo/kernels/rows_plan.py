@@ -12,9 +12,10 @@ from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.kernels.elementwise import BYTES_PER_NS, NS_PER_WORK, lanes_for
 from hilo.kernels.pick import combiner
+from hilo.kernels.pins import choose
 from hilo.kernels.space import Space, collapse
 from hilo.loop import index
-from hilo.ops.rows import Rows, at_shape, inputs, outline
+from hilo.ops.rows import Rows, at_shape, inputs, outline, read_in_place
 from hilo.ops.trace import Access
 from hilo.ops.weight import weight
 
@@ -62,6 +63,17 @@ class Plan:
     def units(self) -> int:
         return prod(self.unit_sizes) * self.chunks
 
+    def words(self, body: Function, target: Target) -> str:
+        """Why the region is computed as it is, for people."""
+        size = sum(typical(x.tensor.nbytes) for x in body.params) // max(1, typical(prod(self.kept.sizes)))
+        where = next((c for c, n in (("first", target.l1), ("second", target.l2)) if size <= n), "")
+        fits = f"which fits the {where}-level cache" if where else "which no cache of a core holds"
+        passes = "1 pass" if self.rows.passes == 1 and not self.rows.row else f"{self.rows.passes} passes"
+        along = "along a row" if self.inner else "across rows"
+        units = f"{self.units} units" if self.units != 1 else "one unit"
+        cut = f"; few long rows: {self.chunks} chunks each, combined in order" if self.chunk else ""
+        return f"{passes} over a row of {size} bytes, {fits}; vectors {along}, {self.unroll} side by side; {units}{cut}"
+
     @property
     def unit_cost(self) -> float:
         return typical(prod(self.rows.shape)) * self.cost / self.lanes / max(typical(self.units), 1)
@@ -96,6 +108,7 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
         unroll //= 2
     moved = sum(typical(x.tensor.nbytes) for x in (*body.params, *body.results)) / max(typical(prod(shape)), 1)
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
+    unroll = choose("rows.unroll", unroll, [u for u in (1, 2, 4, 8) if typical(along[0]) >= lanes * u or u == 1])
     p = Plan(rows, kept, reduced, inner, lanes, unroll, cost)
     few = typical(p.units) < FEW_UNITS and typical(prod(shape)) > 4 * CHUNK
     if rows.passes == 1 and not any(rows.full) and free and few:
@@ -106,6 +119,8 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
         p.chunk = -(-max(1, CHUNK // others) // step) * step
         if p.chunk >= n:
             p.chunk = 0
+        among = [c * step for c in (0, 1 << 12, 1 << 14) if c * step < n]
+        p.chunk = choose("rows.chunk", p.chunk, among, most=n - 1, step=step)
     return p
 
 
@@ -137,18 +152,10 @@ def kept_values(rows: Rows, body: Function) -> list[list[Op]]:
 
 def in_place_pairs(body: Function, rows: Rows, operands: Sequence[int]) -> tuple[tuple[int, int], ...]:
     """Pairs (operand, result) that may share memory: read only where the result, of the last pass, is written."""
-    own = index.linear(rows.found.variables, rows.shape)
-    moved = {a.op for a in rows.found.accesses if a.position != own or not a.is_inside}
-    stack = [r for _, r in rows.row]
-    while stack:
-        o = stack.pop()
-        if o not in moved and o not in rows.outputs:
-            moved.add(o)
-            stack.extend(o.operands)
-    size = prod(rows.shape)
+    own = read_in_place(body, rows)
     return tuple(
         (operands[i], k)
         for i, o in enumerate(body.params)
         for k, r in rows.full[-1]
-        if o not in moved and o.tensor.size == size and o.dtype.itemsize == r.dtype.itemsize
+        if o in own and o.dtype.itemsize == r.dtype.itemsize
     )

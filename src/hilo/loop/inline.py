@@ -90,7 +90,7 @@ class _Inliner:
             return None  # only a pointer's place in the array
         if kind == "load" and (at := self.place(node.args[0])) is not None:
             return self.pointers[at]
-        args = tuple([self.known[a] for a in node.args])
+        args = tuple([self.known[a] if a is not self.array else self.stored() for a in node.args])
         if kind in _PAIRS:
             return b.binary(kind, *args)
         if kind == "gep":
@@ -104,6 +104,13 @@ class _Inliner:
         if kind in _EFFECTS:
             return b.effect(kind, args, node.type, **attrs)
         return b.pure(kind, args, node.type, **attrs)
+
+    def stored(self) -> Node:
+        """The array in memory, for a function that is handed on to."""
+        array = self.b.alloca(PTR.size * len(self.pointers))
+        for i, p in enumerate(self.pointers):
+            self.b.store(self.b.gep(array, PTR.size * i), p)
+        return array
 
     def place(self, address: Node) -> int | None:
         """Which pointer of the array lies at `address`; None for an address elsewhere."""

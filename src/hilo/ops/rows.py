@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 from hilo.ir.module import Function
 from hilo.ir.op import GET, Op
@@ -124,6 +125,20 @@ def analyse(body: Function) -> Rows:
         level,
         found,
     )
+
+
+def read_in_place(body: Function, rows: Rows) -> set[Op]:
+    """The parameters of the full size of which each element is read only where the one at its own place is computed."""
+    own = index.linear(rows.found.variables, rows.shape)
+    moved = {a.op for a in rows.found.accesses if a.position != own or not a.is_inside}
+    stack = [r for _, r in rows.row]
+    while stack:
+        o = stack.pop()
+        if o not in moved and o not in rows.outputs:
+            moved.add(o)
+            stack.extend(o.operands)
+    size = prod(rows.shape)
+    return {p for p in body.params if p not in moved and p.tensor.size == size}
 
 
 def _trace(

@@ -1,90 +1,264 @@
-"""Attention: product, row region, product become one `hilo.fusion`, computed by blocks of rows. Imports ir, ops.
+"""Attention: product, row region, further products become one `hilo.fusion`, computed by blocks of rows.
 
-The scores between the two products are then never in memory as a whole. Only where they are too large for a cache.
+The scores between the products are then in a cache, and in memory only as far as others need them. What counts is what
+is computed, not how it is written: the row region is any whose rows are those of a product's result (scaled, masked,
+dropped out, its derivative ...), and the products behind it are those that take its rows batch by batch. Imports ir, ops.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from math import prod
 from typing import Final
 
 from hilo.ir.module import Function
-from hilo.ir.op import Op
-from hilo.ir.types import TensorType
+from hilo.ir.op import GET, Op
+from hilo.ir.types import Results, TensorType
 from hilo.ops.fusion import contracts, fusion
-from hilo.ops.row_blocks import for_rows
+from hilo.ops.rows import NotRows, Rows, analyse, read_in_place
 from hilo.passes.dce import dce
 from hilo.passes.fuse_group import function_of
 
-SCORES: Final = 1 << 20  # bytes of scores from which blocks pay
+SCORES: Final = 1 << 15  # bytes of scores from which blocks pay
 ROW: Final = 1 << 15  # bytes of a row of scores of which a block fits into a cache
-ROWS: Final = 32  # and fewest rows
+BATCH: Final = 1 << 18  # bytes of the scores of a batch that are one block
+SHARED: Final = 2  # how many times as long rows of scores must be as those of a matrix which they all are made from
+SEARCH: Final = 256  # ops looked at to find out whether one is made from another, before taking it that it is
+COLUMNS: Final = 32  # of a row that vectors can run along
+
+
+@dataclass
+class _Pattern:
+    """What becomes one fusion: the first product, the region, the products behind it, and reshapes between them."""
+
+    first: Op
+    region: Op
+    ops: list[Op] = field(default_factory=list)
+    products: list[Op] = field(default_factory=list)
+
+    def operands(self) -> dict[Op, None]:
+        """What comes from outside."""
+        return dict.fromkeys(x for o in self.ops for x in o.operands if x not in self.ops)
 
 
 def attention(f: Function) -> Function:
     """`f`, whose ops are fused already, with its attention patterns as fusions."""
-    users: dict[Op, int] = {}
-    for o in f.ops:
-        for x in o.operands:
-            users[x] = users.get(x, 0) + 1
-    for r in f.results:
-        users[r] = users.get(r, 0) + 1
-    position = {o: i for i, o in enumerate(f.ops)}
-    new: dict[Op, Op] = {}
-    ops: list[Op] = []
-    for o in f.ops:
-        if (parts := _match(o, users)) is not None:
-            ordered = sorted(parts, key=position.__getitem__)
-            operands = dict.fromkeys(x for p in ordered for x in p.operands if x not in parts)
-            body = function_of(parts, [o], position)
-            made = fusion(*(new.get(x, x) for x in operands), body=body, kind="attention", loc=o.loc)
-        elif any(x in new for x in o.operands):
-            made = o.with_operands(new.get(x, x) for x in o.operands)
-        else:
-            made = o
-        if made is not o:
-            new[o] = made
-        ops.append(made)
-    return dce(f.replace(ops=ops, results=[new.get(r, r) for r in f.results])) if new else f
+    return _Finder(f).run()
 
 
-def _match(second: Op, users: dict[Op, int]) -> list[Op] | None:
-    """The ops of the pattern that ends with the product `second`."""
-    if not contracts(second) or second.kind.name != "dot_general" or not second.tensor.is_static:
-        return None
-    found = [second]
+class _Finder:
+    """Knows the users of the values of a function."""
 
-    def alone(o: Op) -> Op | None:
-        """The op behind reshapes, if nobody else uses any of these."""
-        while True:
-            if users[o] != 1:
-                return None
-            found.append(o)
-            if o.kind.full_name != "stablehlo.reshape":
-                return o
-            o = o.operands[0]
+    def __init__(self, f: Function) -> None:
+        self.f = f
+        self.position = {o: i for i, o in enumerate(f.ops)}
+        self.users: dict[Op, list[Op]] = {o: [] for o in f.ops}
+        for o in f.ops:
+            for x in o.operands:
+                self.users[x].append(o)
+        self.results = set(f.results)
+        self.taken: dict[Op, _Pattern] = {}
 
-    region = alone(second.operands[0])
-    if region is None or region.kind.full_name != "hilo.fusion" or region.attrs["kind"] != "rows":
+    def run(self) -> Function:
+        new: dict[Op, Op] = {}  # the last op of a pattern -> its fusion
+        values: dict[Op, tuple[Op, int]] = {}
+        for o in self.f.ops:
+            if o.kind.full_name == "hilo.fusion" and o.attrs["kind"] == "rows" and (p := self.match(o)) is not None:
+                p.ops.sort(key=self.position.__getitem__)
+                self.taken.update(dict.fromkeys(p.ops, p))
+                made, outs = self.fused(p)
+                new[made] = made
+                values.update({r: (made, k) for k, r in enumerate(outs)})
+        return self.rebuilt(new, values) if new else self.f
+
+    # ---- finding
+    def match(self, region: Op) -> _Pattern | None:
+        """The pattern around a row region."""
+        candidates = [(i, o) for i, x in enumerate(region.operands) if (o := self.product_before(x)) is not None]
+        if not candidates:
+            return None
+        body = region.attrs["body"]
+        try:
+            rows = analyse(body)
+        except NotRows:
+            return None
+        if not _along_rows(rows):
+            return None
+        own = read_in_place(body, rows)
+        columns = prod(rows.shape[d] for d in rows.reduced)
+        for i, chain in candidates:
+            first = chain[-1]
+            if body.params[i] not in own or list(region.operands).count(region.operands[i]) != 1:
+                continue
+            if not _has_columns(first, columns) or columns * first.dtype.itemsize > ROW or first.tensor.nbytes < SCORES:
+                continue
+            p = _Pattern(first, region, [*chain, region])
+            self.add_products(p, rows, columns)
+            if p.products:
+                return p
         return None
-    large = [x for x in region.operands if not isinstance(x.type, TensorType) or x.tensor.size != 1]
-    first = alone(large[0]) if len(large) == 1 else None
-    if first is None or not contracts(first) or first.kind.name != "dot_general":
+
+    def product_before(self, x: Op) -> list[Op] | None:
+        """The ops from `x` back to a product, if nothing but reshapes lies between and nobody else uses any of them."""
+        chain = []
+        while len(self.users[x]) == 1 and x not in self.results:
+            chain.append(x)
+            if x.kind.full_name == "stablehlo.reshape":
+                x = x.operands[0]
+                continue
+            return chain if _multiplies(x) and x not in self.taken else None
         return None
-    if not isinstance(region.type, TensorType):
-        return None
-    shape = first.shape
-    batches = len(first.attrs["lhs_batching_dimensions"])
-    if len(shape) != batches + 2 or shape[-2] < 2 * ROWS or first.tensor.nbytes < SCORES:
-        return None
-    if shape[-1] * first.dtype.itemsize > ROW or large[0].tensor.size != region.tensor.size:
-        return None
-    lhs, rank = second.operands[0].tensor, second.operands[0].tensor.rank
-    if second.attrs["lhs_batching_dimensions"] != tuple(range(rank - 2)):
-        return None
-    if second.attrs["lhs_contracting_dimensions"] != (rank - 1,):
-        return None
-    if lhs.shape[-2:] != shape[-2:] or second.tensor.rank != rank or second.operands[1] in found:
-        return None
-    if for_rows(region.attrs["body"], large[0].shape, ROWS) is None:
-        return None
-    return found
+
+    def add_products(self, p: _Pattern, rows: Rows, columns: int) -> None:
+        """The products that take rows of the region's results, with the reshapes before them."""
+        batches = prod(p.first.shape[: len(p.first.attrs["lhs_batching_dimensions"])])
+        size = prod(rows.shape) // columns // max(batches, 1)
+        small = size * columns * p.first.dtype.itemsize <= BATCH
+        # One matrix that all rows are multiplied by is mostly one of weights, better packed once than for each block.
+        most = columns // SHARED if batches == 1 else None
+        if _is_shared(p.first, most):
+            return
+        for value in self.values_of(p.region):
+            for path in self.products_behind(value):
+                o = path[-1]
+                uses = [x in path or x is value for x in o.operands]
+                if sum(uses) != 1 or o in self.taken or o in p.ops or _is_shared(o, most):
+                    continue
+                if not _takes_batches(o, uses.index(True), batches, size * columns):
+                    continue
+                if not small and not (uses[0] and _takes_rows(o, columns)):
+                    continue
+                between = [x for x in (value, *path[:-1]) if x not in p.ops]
+                p.ops.extend(between)
+                if self.leads_back(p, o):
+                    p.ops = [x for x in p.ops if x not in between]
+                    continue
+                p.products.append(o)
+                p.ops.append(o)
+
+    def values_of(self, region: Op) -> list[Op]:
+        """The results of a region that are as large as what it reduces."""
+        values = [u for u in self.users[region] if u.kind is GET] if isinstance(region.type, Results) else [region]
+        return [v for v in values if isinstance(v.type, TensorType)]
+
+    def products_behind(self, value: Op) -> Iterator[list[Op]]:
+        """Ways from a value over reshapes to products."""
+        stack: list[list[Op]] = [[u] for u in dict.fromkeys(self.users[value])]
+        while stack:
+            path = stack.pop(0)
+            if _multiplies(path[-1]):
+                yield path
+            elif path[-1].kind.full_name == "stablehlo.reshape":
+                stack.extend([*path, u] for u in dict.fromkeys(self.users[path[-1]]))
+
+    def leads_back(self, p: _Pattern, product: Op) -> bool:
+        """Whether `product` needs something else that is made from what the pattern gives: it cannot be part of it."""
+        start = self.position[p.first]
+        stack = [x for x in product.operands if x not in p.ops]
+        seen = set(stack)
+        while stack:
+            for x in self.needed(stack.pop()):
+                if x in p.ops or len(seen) > SEARCH:
+                    return True
+                if x not in seen and self.position[self.taken[x].ops[-1] if x in self.taken else x] > start:
+                    seen.add(x)
+                    stack.append(x)
+        return False
+
+    def needed(self, o: Op) -> Iterable[Op]:
+        """What is computed before `o`; of a pattern all that it needs."""
+        return self.taken[o].operands() if o in self.taken else o.operands
+
+    # ---- making
+    def fused(self, p: _Pattern) -> tuple[Op, list[Op]]:
+        """The fusion (with operands of the old function), and the values that it stands for, in order."""
+        inside = set(p.ops)
+        outs = [o for o in p.ops
+                if isinstance(o.type, TensorType) and (o in self.results or any(u not in inside for u in self.users[o]))]  # fmt: skip
+        outs += [u for u in self.users[p.region] if u.kind is GET and u not in inside]
+        gets = [o for o in outs if o not in inside]
+        body = function_of([*p.ops, *gets], outs, self.position)
+        return fusion(*p.operands(), body=body, kind="attention", loc=p.products[-1].loc), outs
+
+    def rebuilt(self, fusions: dict[Op, Op], values: dict[Op, tuple[Op, int]]) -> Function:
+        """The function with fusions in place of the values that they give, operands first."""
+        done: dict[Op, Op] = {}
+        ops: list[Op] = []
+        results: dict[Op, tuple[Op, ...]] = {}
+
+        def needed(o: Op) -> tuple[Op, ...]:
+            return values[o][0].operands if o in values else o.operands
+
+        def make(o: Op) -> None:
+            if o not in values:
+                changed = any(done[x] is not x for x in o.operands)
+                done[o] = o.with_operands(done[x] for x in o.operands) if changed else o
+                ops.append(done[o])
+                return
+            old, number = values[o]
+            if old not in results:
+                made = old.with_operands(done[x] for x in old.operands)
+                results[old] = tuple(made.results())
+                ops.append(made)
+                if isinstance(made.type, Results):
+                    ops.extend(results[old])
+            done[o] = results[old][number]
+
+        for root in self.f.ops:
+            if root in self.taken and root not in values:
+                continue
+            stack = [(root, False)]
+            while stack:
+                o, ready = stack.pop()
+                if o in done:
+                    continue
+                if ready:
+                    make(o)
+                else:
+                    stack.append((o, True))
+                    stack.extend((x, False) for x in reversed(needed(o)) if x not in done)
+        return dce(self.f.replace(ops=ops, results=[done[r] for r in self.f.results]))
+
+
+# ---- what fits
+def _multiplies(o: Op) -> bool:
+    """Whether `o` is a product of fixed sizes."""
+    if o.kind.full_name != "stablehlo.dot_general" or not contracts(o):
+        return False
+    return o.tensor.is_static and all(x.tensor.is_static for x in o.operands) and o.tensor.size > 0
+
+
+def _along_rows(rows: Rows) -> bool:
+    """Whether a region's rows lie in memory one after the other."""
+    kept = [d for d in rows.kept if rows.shape[d] != 1]
+    reduced = [d for d in rows.reduced if rows.shape[d] != 1]
+    return bool(reduced) and (not kept or kept[-1] < reduced[0]) and any(rows.full[-1])
+
+
+def _is_shared(product: Op, most: int | None) -> bool:
+    """Whether a product has a constant as operand, or (where `most` is given) a matrix wider than that."""
+    if any(x.kind.full_name == "stablehlo.constant" for x in product.operands):
+        return True
+    axes = product.attrs["lhs_contracting_dimensions"]
+    depth = prod(product.operands[0].shape[a] for a in axes)
+    return most is not None and min(depth, product.operands[1].tensor.size // max(depth, 1)) > most
+
+
+def _has_columns(product: Op, columns: int) -> bool:
+    """Whether `columns` is the size of the axes of a product's result that come from the right."""
+    left = len(product.operands[0].shape) - len(product.attrs["lhs_contracting_dimensions"])
+    return columns >= COLUMNS and prod(product.shape[left:]) == columns
+
+
+def _takes_batches(product: Op, which: int, batches: int, size: int) -> bool:
+    """Whether operand `which` of a product consists of its batches, one after the other, each of `size` elements."""
+    axes = product.attrs[("lhs_batching_dimensions", "rhs_batching_dimensions")[which]]
+    shape = product.operands[which].shape
+    return axes == tuple(range(len(axes))) and prod(shape[: len(axes)]) == batches and prod(shape[len(axes) :]) == size
+
+
+def _takes_rows(product: Op, columns: int) -> bool:
+    """Whether rows of `columns` elements of a product's left operand are what it adds up."""
+    shape, axes = product.operands[0].shape, product.attrs["lhs_contracting_dimensions"]
+    return axes == tuple(range(len(shape) - len(axes), len(shape))) and prod(shape[a] for a in axes) == columns
