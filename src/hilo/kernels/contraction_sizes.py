@@ -53,7 +53,8 @@ def by_rows(c: Contraction, lower_one: Callable[[Contraction, Expected], Lowered
     scratch = 0
     for one, _ in made:
         scratch = larger(scratch, one.scratch)
-    return Lowered(phases, scratch)
+    why = f"rows are counted at run time: kernels for few and for many, {len(made)} in all"
+    return Lowered(phases, scratch, strategy=many.strategy, reason=f"{why}; {many.reason}")
 
 
 def with_sizes(p: Plan, sizes: Sizes, rows: Expected) -> Plan:

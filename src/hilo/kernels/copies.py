@@ -103,7 +103,8 @@ def concatenate(op: Op, target: Target) -> Lowered:
     if len(groups) > MANY:
         helpers = _row_by_row(b, (begin, end), bufs, runs, outer)
         b.ret()
-        return Lowered([Phase(func, outer, row / BYTES_PER_NS, helpers)])
+        return Lowered([Phase(func, outer, row / BYTES_PER_NS, helpers)], strategy="copies, row by row",
+                       reason=f"{len(groups)} operands of different sizes: too many for code of their own")  # fmt: skip
     units = offset = first = 0
     for n, count in groups:
         if n:
@@ -114,7 +115,8 @@ def concatenate(op: Op, target: Target) -> Lowered:
     if streaming:
         b.fence()
     b.ret()
-    return Lowered([Phase(func, units, t.nbytes / units / BYTES_PER_NS)])
+    return Lowered([Phase(func, units, t.nbytes / units / BYTES_PER_NS)], strategy="copies of runs",
+                   reason=f"runs of {min(short, default=0)} to {max(short, default=0)} bytes")  # fmt: skip
 
 
 def _row_by_row(b: Builder, span: tuple[Node, Node], bufs: Node, runs: list[int], outer: int) -> list[Func]:
@@ -185,7 +187,7 @@ def dynamic_update_slice(op: Op, target: Target) -> Lowered:
     count = len(op.operands)
     phases = [copy_if_elsewhere(t, (0, count), target)]
     if update.size == 0:
-        return Lowered(phases, in_place=((0, 0),))
+        return Lowered(phases, in_place=((0, 0),), strategy="copy", reason="there is nothing to update")
     func = elementwise.new_func("update")
     b = Builder(func)
     bufs, begin, end = func.params
@@ -209,7 +211,8 @@ def dynamic_update_slice(op: Op, target: Target) -> Lowered:
 
     b.for_(begin, end, 1, unit)
     b.ret()
-    return Lowered([*phases, Phase(func, units, max(run / BYTES_PER_NS, 2.0))], in_place=((0, 0),))
+    return Lowered([*phases, Phase(func, units, max(run / BYTES_PER_NS, 2.0))], in_place=((0, 0),),
+                   strategy="update", reason=f"in place, if the operand is not needed; runs of {run} bytes")  # fmt: skip
 
 
 @dataclass

@@ -18,6 +18,7 @@ from hilo.ir.types import TensorType
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
+from hilo.kernels.pins import choose
 from hilo.kernels.space import Space, collapse, flat
 from hilo.loop import index
 from hilo.loop import sizes as run_time
@@ -51,6 +52,16 @@ def lanes_for(ops: Sequence[Op], target: Target) -> int:
     return max(1, target.vector_bytes // max(sizes, default=4))
 
 
+def work_of(body: Function) -> float:
+    """Operations for one element."""
+    return sum(weight(o) for o in body.ops)
+
+
+def bytes_of(body: Function) -> int:
+    """Bytes moved for one element, of every operand and result."""
+    return sum(o.dtype.itemsize for o in (*body.params, *body.results))
+
+
 def unrolling(work: float) -> int:
     """Vectors a turn: enough to hide latency where there is little to do, few where code would grow."""
     return 4 if work <= 4 else 2 if work <= 24 else 1
@@ -78,6 +89,14 @@ class Plan:
         blocks = -(-sizes[-1] // self.block) if self.block else 1
         return prod(sizes[: self.outer]) * blocks
 
+    def words(self, body: Function) -> str:
+        """Why the loop is as it is, for people."""
+        work, moved = work_of(body), bytes_of(body)
+        bound = "bandwidth" if moved * self.lanes / BYTES_PER_NS > work * NS_PER_WORK else "computation"
+        vectors = f"{self.unroll} x {self.lanes} lanes" if self.lanes > 1 else "no vectors"
+        units = f"{self.units} units" if self.units != 1 else "one unit: little work"
+        return f"bound by {bound}: {moved} bytes and {work:g} operations for an element; {vectors}; {units}"
+
     @property
     def unit_cost(self) -> float:
         """Nanoseconds (estimated) of one unit."""
@@ -89,7 +108,7 @@ def plan(body: Function, found: Trace | None, target: Target) -> Plan:
     """Choose loops, units, vectors."""
     t = body.results[0].tensor
     lanes = lanes_for(body.ops, target)
-    work = sum(weight(o) for o in body.ops)
+    work = work_of(body)
     space = flat(t.shape) if found is None else collapse(t.shape, found)
     while len(space.groups) > 1 and upper(space.sizes[-1]) * 4 <= lanes:
         space = space.merged()
@@ -98,8 +117,8 @@ def plan(body: Function, found: Trace | None, target: Target) -> Plan:
     while sizes and lanes > 1 and expected[-1] * 2 <= lanes:
         lanes //= 2
     total = prod(expected)
-    moved = sum(p.dtype.itemsize for p in body.params) + sum(r.dtype.itemsize for r in body.results)
-    unroll = unrolling(work)
+    moved = bytes_of(body)
+    unroll = choose("loop.unroll", unrolling(work), (1, 2, 4, 8))
     while unroll > 1 and sizes and expected[-1] < lanes * unroll:
         unroll //= 2
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
@@ -128,8 +147,11 @@ def lower(body: Function, operands: Sequence[int], count: int, target: Target) -
     bufs, begin, end = func.params
     sources = {o: Buffer(pointer(b, bufs, i), o.tensor, constant=i not in unsafe)
                for o, i in zip(body.params, operands, strict=True)}  # fmt: skip
-    results = [Buffer(pointer(b, bufs, count + k), r.tensor, RESULT_ALIGN, streaming=streams(r.tensor, target))
-               for k, r in enumerate(body.results)]  # fmt: skip
+    large = [streams(r.tensor, target) for r in body.results]
+    past = choose("loop.stream", any(large), (True, False))
+    streaming = large if past == any(large) else [past] * len(large)
+    results = [Buffer(pointer(b, bufs, count + k), r.tensor, RESULT_ALIGN, streaming=s)
+               for k, (r, s) in enumerate(zip(body.results, streaming, strict=True))]  # fmt: skip
 
     def turn(outer: Sequence[Index], vectors: list[Vector]) -> None:
         """All values of a turn are computed before the first is stored: a result may have an operand's place."""
@@ -147,7 +169,8 @@ def lower(body: Function, operands: Sequence[int], count: int, target: Target) -
     if any(r.streaming for r in results):
         b.fence()
     b.ret()
-    return Lowered([Phase(func, p.units, p.unit_cost)], in_place=in_place)
+    reason = f"{p.words(body)}; " + ("stores go past the caches" if past else "results stay in the caches")
+    return Lowered([Phase(func, p.units, p.unit_cost)], in_place=in_place, strategy="elementwise loop", reason=reason)
 
 
 def reading(b: Builder, buffer: Buffer, v: Vector) -> Source:

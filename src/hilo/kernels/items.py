@@ -39,7 +39,9 @@ def lower_items(op: Op, target: Target, lower_one: Callable[[Op, Target], Lowere
     strides = [0 if t.is_static else _one(t, depth).nbytes for t in types]
     scratch = -(-one.scratch // RESULT_ALIGN) * RESULT_ALIGN
     phases = [_phase(p, count, strides, scratch) for p in one.phases if p.units]
-    return Lowered(phases, count * scratch if scratch else 0, one.in_place)
+    why = "a run-time size counts independent items"
+    return Lowered(phases, count * scratch if scratch else 0, one.in_place,
+                   strategy=f"item by item: {one.strategy}", reason=f"{why}; {one.reason}")  # fmt: skip
 
 
 def items(op: Op) -> tuple[int, Sequence[Number]]:

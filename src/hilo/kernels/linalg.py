@@ -127,7 +127,8 @@ def cholesky(op: Op, target: Target) -> Lowered:
         b.for_(0, n, 1, lambda iv: row(m, iv))
         b.for_(0, n, 1, lambda iv: triangle(m, iv))
 
-    return Lowered([k.units(batch, typical(n * n) * (typical(n) / k.lanes / 3 + 4.0), matrix)])
+    return Lowered([k.units(batch, typical(n * n) * (typical(n) / k.lanes / 3 + 4.0), matrix)],
+                   strategy="Cholesky factor", reason="row by row, matrices in parallel")  # fmt: skip
 
 
 def triangular_solve(op: Op, target: Target) -> Lowered:
@@ -185,4 +186,5 @@ def triangular_solve(op: Op, target: Target) -> Lowered:
         vector_loop(b, lo, b.smin(b.add(lo, block), columns), columns, turn, lanes=lanes, unroll=unroll,
                     masks=target.has_masks)  # fmt: skip
 
-    return Lowered([k.units(batch * blocks, typical(n * n) * unroll * 0.5, unit)])
+    return Lowered([k.units(batch * blocks, typical(n * n) * unroll * 0.5, unit)],
+                   strategy="triangular solve", reason="row by row, columns side by side in vectors")  # fmt: skip

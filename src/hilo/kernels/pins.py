@@ -33,15 +33,14 @@ class Knob:
 
 
 KNOBS: Final[dict[str, Knob]] = {
-    "dot_general.walk": Knob("whether large dense products walk over tiles as convolutions do", "on, off", False),
-    "dot_general.tile": Knob("rows x columns of C that stay in registers", "rows x columns, e.g. 8x48", True),
-    "dot_general.kc": Knob("how much of k is done before the next tile", "a number up to k", True),
-    "dot_general.units": Knob("parallel units at the most", "a number", True),
-    "dot_general.pack": Knob("panels of B that are copied together before use; 0: B is read where it lies", "0 to 8",
-                             True),
-    "dot_general.split": Knob("how much of k one unit adds up; the sums of units are added in order",
+    "contraction.tile": Knob("rows x columns of the result that stay in registers", "e.g. 8x48", False),
+    "contraction.kc": Knob("how much of k is summed up before the next tile", "a number up to k", False),
+    "contraction.units": Knob("about how many parallel units there are", "1 to 64", True),
+    "contraction.pack": Knob("panels of B that are copied together before use; 0: B is read where it lies",
+                             "0, 1, 2, 4", False),
+    "contraction.split": Knob("how much of k one unit sums up; the sums of units are added in order",
                               "a number up to k", False),
-    "convolution.tile": Knob("rows x columns of the result that stay in registers", "rows x columns", True),
+    "contraction.walk": Knob("whether a large dense product walks over tiles as convolutions do", "on, off", False),
     "rows.unroll": Knob("vectors side by side in a reduction or a row region", "1, 2, 4, 8, 16", False),
     "rows.chunk": Knob("elements of a long reduction that one unit does; 0: all", "a number", False),
     "loop.unroll": Knob("vectors side by side in an elementwise loop", "1, 2, 4, 8, 16", True),
@@ -73,11 +72,23 @@ class _Asked:
     pins: Mapping[str, str]
     tuned: Mapping[str, str]
     op: Op
+    kind: str  # of the contraction that it is, if it is one
     made: dict[str, Choice] = field(default_factory=dict)
+
+
+#: Ops whose kernels are contractions: `dot_general.tile` is `contraction.tile` for these alone.
+CONTRACTIONS: Final = ("dot_general", "convolution")
+
+
+def general(knob: str) -> str:
+    """The knob that a name for one kind of contraction means."""
+    kind, _, rest = knob.partition(".")
+    return f"contraction.{rest}" if kind in CONTRACTIONS else knob
 
 
 _MODULE: ContextVar[Mapping[str, str]] = ContextVar("pins of the module", default={})  # noqa: B039
 _TUNED: ContextVar[Lookup | None] = ContextVar("values found by measuring", default=None)
+_UNASKED: ContextVar[bool] = ContextVar("plans that are only looked at", default=False)
 _KERNEL: ContextVar[_Asked | None] = ContextVar("the kernel being made", default=None)
 
 
@@ -97,11 +108,11 @@ def parse(text: str, what: str, prefix: str = "") -> dict[str, str]:
         name, equals, value = (x.strip() for x in part.partition("="))
         if prefix and "." not in name and name not in KNOBS:
             name = f"{prefix}.{name}"
-        if name not in KNOBS:
-            own = [k for k in KNOBS if k.startswith(f"{prefix}.")] if prefix else []
+        if general(name) not in KNOBS:
+            own = [k for k in KNOBS if k.startswith(f"{general(prefix + '.')}")] if prefix else []
             raise Error(f"{what}: there is no knob {name!r}; there are {', '.join(own or KNOBS)}")
         if not equals or not value:
-            raise Error(f"{what}: {part.strip()!r} gives no value; {name} takes {KNOBS[name].values}")
+            raise Error(f"{what}: {part.strip()!r} gives no value; {name} takes {KNOBS[general(name)].values}")
         found[name] = value
     return found
 
@@ -125,7 +136,8 @@ def kernel_of(op: Op) -> Iterator[dict[str, Choice]]:
     if outer is not None:
         yield outer.made
         return
-    asked = _Asked(of_op(op), {} if lookup is None else lookup(op), op)
+    kinds = [k for k in map(_contraction, _ops(op)) if k]
+    asked = _Asked(of_op(op), {} if lookup is None else lookup(op), op, kinds[0] if kinds else "")
     token = _KERNEL.set(asked)
     try:
         yield asked.made
@@ -135,52 +147,81 @@ def kernel_of(op: Op) -> Iterator[dict[str, Choice]]:
 
 def of_op(op: Op) -> dict[str, str]:
     """The pins in the attributes of an op, or of the ops of a fusion."""
-    body = op.attrs.get("body")
-    inside = body.ops if op.kind.full_name == "hilo.fusion" and isinstance(body, Function) else ()
     found: dict[str, str] = {}
-    for o in (op, *inside):
+    for o in _ops(op):
         text = o.attrs.get(ATTRIBUTE)
         if text is not None:
-            prefix = "dot_general" if o.name == "dot" else o.name
-            found.update(parse(str(text).strip().strip('"'), f"{ATTRIBUTE} of {o.kind.full_name}", prefix))
+            what = f"{ATTRIBUTE} of {o.kind.full_name}"
+            found.update(parse(str(text).strip().strip('"'), what, _contraction(o) or _PREFIXES.get(o.name, o.name)))
     return found
 
 
-def choose(knob: str, chosen: T, among: Iterable[T], *, least: int | None = None, most: int | None = None) -> T:
+def _ops(op: Op) -> tuple[Op, ...]:
+    """An op, and those in it if it is a fusion."""
+    body = op.attrs.get("body")
+    return (op, *body.ops) if op.kind.full_name == "hilo.fusion" and isinstance(body, Function) else (op,)
+
+
+def _contraction(o: Op) -> str:
+    """The kind of contraction that an op is, or nothing."""
+    name = "dot_general" if o.name == "dot" else o.name
+    return name if name in CONTRACTIONS else ""
+
+
+_PREFIXES: Final = {"reduce": "rows"}  # an op's own knobs, where they are not called as it is
+
+
+def choose(knob: str, chosen: T, among: Iterable[T], *, least: int = 0, most: int | None = None,
+           step: int = 1) -> T:  # fmt: skip
     """The value of `knob` for the kernel that is being made: `chosen`, unless it is pinned or tuned.
 
-    `among`: values worth trying. A pin may name one of these or, with `most`, any number from `least` to `most`. Raises
-    `Error` for another; what was tuned is left aside then.
+    `among`: values worth trying. A pin may name one of these or, with `most`, any multiple of `step` from `least` to
+    `most`. Raises `Error` for another; what was tuned is left aside then.
     """
     asked = _KERNEL.get()
+    if _UNASKED.get():
+        return chosen
     options = tuple(dict.fromkeys(among))
+    own = knob.replace("contraction", asked.kind) if asked and asked.kind else knob
     value, how = chosen, ""
     module = _MODULE.get()
     for source, name in ((asked.pins if asked else {}, "pinned"), (module, "pinned"),
                          (asked.tuned if asked else {}, "tuned")):  # fmt: skip
-        if knob in source:
-            read = _read(source[knob], chosen, options, least or 0, most)
-            if read is None and name == "tuned":
-                continue
-            if read is None:
-                values = ", ".join(map(shown, dict.fromkeys((chosen, *options))))
-                numbers = f", or a number from {least or 0} to {most}" if most is not None else ""
-                raise Error(f"pin {knob}={source[knob]}: this kernel has no such choice; there are {values}{numbers}",
-                            loc=asked.op.loc if asked else None, op=asked.op.kind.full_name if asked else None)
+        text = source.get(own, source.get(knob))
+        if text is None:
+            continue
+        read = _read(text, chosen, options, least, most, step)
+        if read is not None:
             value, how = read, name
             break
+        if name == "pinned":
+            values = ", ".join(map(shown, dict.fromkeys((chosen, *options))))
+            multiples = f" in steps of {step}" if step > 1 else ""
+            numbers = f", or a number from {least} to {most}{multiples}" if most is not None else ""
+            raise Error(f"pin {own}={text}: this kernel has no such choice; there are {values}{numbers}",
+                        loc=asked.op.loc if asked else None, op=asked.op.kind.full_name if asked else None)
     if asked is not None:
-        asked.made[knob] = Choice(knob, value, tuple(x for x in options if x != value), how)
+        asked.made[own] = Choice(own, value, tuple(x for x in options if x != value), how)
     return value
 
 
-def _read(text: str, like: Any, options: tuple[Any, ...], least: int, most: int | None) -> Any:
+@contextmanager
+def unasked() -> Iterator[None]:
+    """What strategies choose in the block is their own choice, and not noted: a plan that is only looked at."""
+    token = _UNASKED.set(True)
+    try:
+        yield
+    finally:
+        _UNASKED.reset(token)
+
+
+def _read(text: str, like: Any, options: tuple[Any, ...], least: int, most: int | None, step: int) -> Any:
     """The value that `text` names, or None."""
     for x in (like, *options):
         if shown(x) == text:
             return x
     if isinstance(like, int) and not isinstance(like, bool) and most is not None and text.isdecimal():
-        return int(text) if least <= int(text) <= most else None
+        return int(text) if least <= int(text) <= most and int(text) % step == 0 else None
     return None
 
 

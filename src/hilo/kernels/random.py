@@ -39,7 +39,8 @@ def lower(op: Op, target: Target) -> Lowered:
     phases = []
     if out.size != 0:
         phases.append(writer.threefry() if op.attrs["rng_algorithm"] == "THREE_FRY" else writer.philox())
-    return Lowered([*phases, _state(state, writer.used)])
+    return Lowered([*phases, _state(state, writer.used)], strategy="random bits",
+                   reason=f"counters side by side in vectors, {BLOCK} to a unit; then the state")  # fmt: skip
 
 
 def _state(t: TensorType, used: Number) -> Phase:

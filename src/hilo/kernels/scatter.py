@@ -2,7 +2,8 @@
 
 A phase copies the inputs to the results (nothing to do where they share memory), then the updates are applied: runs of
 elements that lie side by side as vectors, others one by one. Work is split only where destinations are surely disjoint:
-along batching dims and along runs; so results never depend on threads.
+along batching dims and along runs, or each unit applies what goes to its share of the destinations; so results never
+depend on threads.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 BLOCK_BYTES: Final = 1024  # of a run, per parallel unit
+LINE: Final = 64  # bytes
+OWNERS: Final = 4  # units that share the destinations of short runs
+AHEAD: Final = 4  # updates
 SMALL: Final = 1 << 14  # elements of updates below which there is one unit
 
 
@@ -49,7 +53,8 @@ def lower(op: Op, target: Target) -> Lowered:
             phases.append(_promote(x.tensor, t, (i, count + i), target))
     if op.operands[n + 1].tensor.size != 0:
         phases.append(_Scatter(op, target).phase())
-    return Lowered(phases, in_place=tuple(in_place))
+    return Lowered(phases, in_place=tuple(in_place), strategy="scatter",
+                   reason="in place, where nobody else needs the operand; updates in order")  # fmt: skip
 
 
 def _promote(x: TensorType, t: TensorType, places: tuple[int, int], target: Target) -> Phase:
@@ -83,6 +88,7 @@ class _Scatter:
         hidden = {*a["inserted_window_dims"], *a["input_batching_dims"]}
         self.input_dim = dict(zip(self.window, [d for d in range(len(self.shape)) if d not in hidden], strict=True))
         self.run = self._run_dims()
+        self.own: tuple[int, Node, Node] | None = None  # a dim of the inputs, and which part of it this unit changes
         self.func = elementwise.new_func("scatter")
         self.b = Builder(self.func)
         bufs, count = self.func.params[0], len(op.operands)
@@ -114,14 +120,19 @@ class _Scatter:
             sizes, length = sizes[:-1], sizes[-1]
         batch = self._batch_dims(sizes)
         total = prod(self.updates)
-        block = max(BLOCK_BYTES // self.results[0].type.dtype.itemsize, lanes * 4)
-        long = isinstance(length, int) and length >= 2 * block
-        blocks = -(-length // block) if self.run and typical(total) > SMALL and long else 1
+        blocks, block = self._blocks(length, lanes) if typical(total) > SMALL else (1, 0)
         split = batch if typical(total) > SMALL else []
-        units = prod(sizes[d] for d in split) * blocks
+        owned = self._owned(length) if typical(total) > SMALL and blocks == 1 and not split else None
+        units = prod(sizes[d] for d in split) * blocks * (OWNERS if owned is not None else 1)
+        ahead = False and not partial and self.run > 0 and isinstance(length, int) and len(sizes) - 1 not in [-1, *split]
 
         def unit(u: Node) -> None:
-            *fixed, piece = index.delinear(index.loop_var(u, 0, units), (*(sizes[d] for d in split), blocks))
+            pieces = OWNERS if owned is not None else blocks
+            *fixed, piece = index.delinear(index.loop_var(u, 0, units), (*(sizes[d] for d in split), pieces))
+            if owned is not None:
+                share = -(-self.shape[owned] // OWNERS)
+                first = b.mul(index.node(b, piece), share)
+                self.own = owned, first, b.add(first, share)
             lo: Node | int = 0
             hi: Node | int = length
             if blocks > 1:
@@ -135,7 +146,14 @@ class _Scatter:
                 elif d in split:
                     loops([*at, fixed[split.index(d)]])
                 else:
-                    b.for_(0, sizes[d], 1, lambda iv: loops([*at, index.loop_var(iv, 0, sizes[d])]))
+                    b.for_(0, sizes[d], 1, lambda iv: step(at, iv))
+
+            def step(at: list[Index], iv: Node) -> None:
+                size = sizes[len(at)]
+                if ahead and len(at) == len(sizes) - 1:
+                    later = index.loop_var(b.smin(b.add(iv, AHEAD), b.i64(size - 1)), 0, size)
+                    self._fetch([*at, later], length, lo, hi)
+                loops([*at, index.loop_var(iv, 0, size)])
 
             loops([])
 
@@ -145,6 +163,23 @@ class _Scatter:
             b.for_(begin, end, 1, unit)
         b.ret()
         return Phase(self.func, units, total / units * (1.0 if typical(length) < lanes else 4.0 / lanes))
+
+    def _blocks(self, length: int, lanes: int) -> tuple[int, int]:
+        """How many parts a run is cut into, an even number, and their elements."""
+        block = max(BLOCK_BYTES // self.results[0].type.dtype.itemsize, lanes * 4)
+        if not self.run or not isinstance(length, int) or length < 2 * block:
+            return 1, 0
+        block = -(-length // (length // block & -2))
+        block = -(-block // lanes) * lanes
+        return -(-length // block), block
+
+    def _owned(self, length: int) -> int | None:
+        """The indexed dim of the inputs that is cut into shares. The unit of a share looks at all indices and applies
+        those that lie there; that pays where updates are no less work than indices."""
+        if not isinstance(length, int) or length * self.results[0].type.dtype.itemsize < LINE:
+            return None
+        dims = [d for d in self.attrs["scatter_dims_to_operand_dims"] if d < len(self.shape) - max(self.run, 1)]
+        return next((d for d in dims if isinstance(self.shape[d], int) and self.shape[d] >= OWNERS), None)
 
     def _batch_dims(self, sizes: tuple[int, ...]) -> list[int]:
         """Dims of the updates whose positions have disjoint destinations: batching dims."""
@@ -171,6 +206,22 @@ class _Scatter:
                 starts[d] = starts[d] + at[u]
         return starts
 
+    def _fetch(self, at: list[Index], length: int, lo: Node | int, hi: Node | int) -> None:
+        """Ask for the memory that a later update changes; whatever its indices are, nothing happens but that."""
+        b = self.b
+        free = len(self.shape) - self.run
+        starts = self._starts(at)[:free]
+        outer = index.node(b, index.linear(starts, self.shape[:free]) * length)
+        for r in self.results:
+            size = r.type.dtype.itemsize
+            begin, end = ((b.i64(x) if isinstance(x, int) else x) for x in (lo, hi))
+            row = b.gep(r.ptr, b.mul(outer, size))
+
+            def fetch(offset: Node, row: Node = row) -> None:
+                b.prefetch(b.gep(row, offset), write=True)
+
+            b.for_(b.mul(begin, size), b.mul(end, size), LINE, fetch)
+
     def _apply(self, at: list[Index], length: int, lo: Node | int, hi: Node | int, lanes: int, partial: bool) -> None:
         """Apply the updates of one run."""
         b = self.b
@@ -179,6 +230,10 @@ class _Scatter:
         inside = b.const(1, I1)
         for i, n in zip(starts[:free], self.shape[:free], strict=True):
             inside = b.and_(inside, index.in_range(b, i, 0, n))
+        if self.own is not None:
+            d, first, end = self.own
+            place = index.node(b, starts[d])
+            inside = b.and_(inside, b.and_(b.cmp("sge", place, first), b.cmp("slt", place, end)))
         outer = index.linear(starts[:free], self.shape[:free]) * length if not partial else index.ZERO
         source = index.linear(at, self.updates[: len(at)]) * length
 

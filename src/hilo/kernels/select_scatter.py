@@ -33,7 +33,7 @@ def lower(op: Op, target: Target) -> Lowered:
     phases = [_fill(op, target)]
     if op.operands[1].tensor.size != 0:
         phases.append(_SelectScatter(op, target).phase())
-    return Lowered(phases)
+    return Lowered(phases, strategy="select and scatter", reason="fill, then window by window in order")
 
 
 def _fill(op: Op, target: Target) -> Phase:

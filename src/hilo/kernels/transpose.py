@@ -171,7 +171,10 @@ class _Tiles:
             b.fence()
         b.ret()
         total = prod(sizes[:-2]) * self.a.size * self.c.size * self.itemsize
-        return Lowered([Phase(self.func, units, total / units / 10.0)])
+        why = "rows become columns in registers, so that reads and writes are both of whole lines"
+        if self.streaming:
+            why += "; the result is larger than half of the last cache: stores go past it"
+        return Lowered([Phase(self.func, units, total / units / 10.0)], strategy="transpose by tiles", reason=why)
 
     def _block(self, outer: list[Index], cb: Index, ab: Index) -> None:
         """All tiles of one block: along c inside, so that loads follow one another."""

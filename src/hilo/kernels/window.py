@@ -41,7 +41,8 @@ def lower(op: Op, target: Target) -> Lowered:
     scanned = scanned_axis(moved, op.operands[0].shape)
     if scanned is not None:
         return scan.lower(op, out, *scanned, target)
-    return Lowered([_Windows(op, out, grouped(op.operands[0].shape, out[0].shape, moved), target).phase()])
+    windows = _Windows(op, out, grouped(op.operands[0].shape, out[0].shape, moved), target)
+    return Lowered([windows.phase()], strategy="windows", reason="each by itself, results side by side in vectors")
 
 
 def window_axes(op: Op) -> tuple[Axis, ...]:
