@@ -1,4 +1,5 @@
-"""Simplifying: rules, loop-invariant code, common subexpressions and dead code, in turn, until nothing changes.
+"""Simplifying: rules, loop-invariant code, common subexpressions and dead code, in turn, until nothing changes; then
+layouts.
 Imports ir, rewrite, rules, passes."""
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from hilo.options import DEFAULT, Options
 from hilo.passes.cse import cse
 from hilo.passes.dce import dce
 from hilo.passes.hoist import hoist
+from hilo.passes.layout import layout
 from hilo.rewrite import RuleSet, rewrite
 from hilo.trace import substep
 
@@ -31,7 +33,8 @@ def simplify(f: Function, options: Options = DEFAULT) -> Function:
             f = substep(name, step, f)
         if f is before:
             break
-    return f
+    turned = substep("layout", layout, f)
+    return f if turned is f else substep("dce", dce, substep("cse", cse, turned))
 
 
 @cache
