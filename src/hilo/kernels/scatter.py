@@ -124,7 +124,7 @@ class _Scatter:
         split = batch if typical(total) > SMALL else []
         owned = self._owned(length) if typical(total) > SMALL and blocks == 1 and not split else None
         units = prod(sizes[d] for d in split) * blocks * (OWNERS if owned is not None else 1)
-        ahead = False and not partial and self.run > 0 and isinstance(length, int) and len(sizes) - 1 not in [-1, *split]
+        ahead = not partial and self.run > 0 and isinstance(length, int) and len(sizes) - 1 not in [-1, *split]
 
         def unit(u: Node) -> None:
             pieces = OWNERS if owned is not None else blocks
