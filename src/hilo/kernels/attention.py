@@ -99,7 +99,9 @@ class _Attention:
         helpers: dict[str, Func] = {h.name: h for p in lowered for q in p.phases for h in q.helpers}
         cost = region.phases[0].unit_cost * high
         cost += sum(q.units * q.unit_cost for p in found[high] or () for q in p.phases)
-        return Lowered([Phase(func, self.batches * count, cost, list(helpers.values()))])
+        return Lowered([Phase(func, self.batches * count, cost, list(helpers.values()))], strategy="attention",
+                       reason=f"{count} blocks of {high} rows for each of {self.batches} batches: their scores stay in a "
+                       "cache; every row is summed up as by kernels of their own")  # fmt: skip
 
     def rows(self, most: int) -> int:
         """Rows of a block: of about one size, and at most `most`."""
@@ -233,7 +235,8 @@ class _Attention:
                 inline(b, phase.func, [*pointers, b.gep(space, own)], (begin, end))
                 b.ret()
                 phases.append(Phase(func, phase.units, phase.unit_cost, phase.helpers))
-        return Lowered(phases, scratch)
+        return Lowered(phases, scratch, strategy="attention, part by part",
+                       reason="these rows are not summed up block by block as by kernels of their own")  # fmt: skip
 
     def alone(self, o: Op) -> Lowered:
         """The kernel of one part."""

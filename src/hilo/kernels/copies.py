@@ -211,8 +211,9 @@ def dynamic_update_slice(op: Op, target: Target) -> Lowered:
 
     b.for_(begin, end, 1, unit)
     b.ret()
-    return Lowered([*phases, Phase(func, units, max(run / BYTES_PER_NS, 2.0))], in_place=((0, 0),),
-                   strategy="update", reason=f"in place, if the operand is not needed; runs of {run} bytes")  # fmt: skip
+    phases.append(Phase(func, units, max(run / BYTES_PER_NS, 2.0)))
+    return Lowered(phases, in_place=((0, 0),), strategy="update",
+                   reason=f"in place, if the operand is not needed; runs of {run} bytes")  # fmt: skip
 
 
 @dataclass

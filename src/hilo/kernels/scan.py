@@ -32,7 +32,8 @@ UNROLL: Final = 8  # vectors that go along the scanned axis side by side
 
 def lower(op: Op, out: list[TensorType], axis: int, direction: int, target: Target) -> Lowered:
     """The kernel of a `reduce_window` that is a running reduction along `axis`, from the end if `direction` is -1."""
-    return Lowered([_Scan(op, out, axis, direction, target).phase()])
+    return Lowered([_Scan(op, out, axis, direction, target).phase()], strategy="running reduction",
+                   reason="every element from the one before, vectors across the other axes or by blocks")  # fmt: skip
 
 
 class _Scan:
