@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType, f32
 from hilo.ir.op import Op
+from hilo.kernels import cholesky as blocks
 from hilo.kernels import elementwise
 from hilo.kernels.combine import pack, splat, unpack
 from hilo.kernels.loops import Vector, vector_loop
@@ -64,6 +65,8 @@ def cholesky(op: Op, target: Target) -> Lowered:
     t = op.tensor
     if t.size == 0:
         return Lowered([])
+    if blocks.suits(t.dtype, t.shape[-1], prod(t.shape[:-2])):
+        return blocks.lower(op, prod(t.shape[:-2]), target)
     n, lower, k = t.shape[-1], op.attrs["lower"], _Rows("cholesky", t.dtype, target)
     b, batch = k.b, prod(t.shape[:-2])
     flat = t.with_shape((batch, n, n))
