@@ -56,6 +56,12 @@ class Options:
     fusion_duplicates: int = _option(
         32, "HILO_FUSION_DUPLICATES", "the most ops that one fusion may compute again to avoid a buffer"
     )
+    memory_limit: int | None = _option(
+        None,
+        "HILO_MEMORY_LIMIT",
+        "the most bytes of temporaries; values are computed again late instead of being kept, with the same bits; "
+        "unset: none",
+    )
     # ---- cache
     cache: bool = _option(True, "HILO_CACHE", "0 neither reads nor writes the cache of compiled programs")
     cache_dir: str = _option("", "HILO_CACHE_DIR", "where the cache lies; unset: hilo in the user's cache directory")
@@ -95,6 +101,9 @@ class Options:
         elif name == "threads":
             if value is not None and (not _is_int(value) or value < 1):
                 raise Error(f"threads ({variable}) must be a positive number, not {value!r}")
+        elif name == "memory_limit":
+            if value is not None and (not _is_int(value) or value < 0):
+                raise Error(f"memory_limit ({variable}) must be a number of 0 or more, not {value!r}")
         elif isinstance(_DEFAULTS[name], bool):
             if not isinstance(value, bool):
                 raise Error(f"{name} ({variable}) must be True or False, not {value!r}")
@@ -144,6 +153,7 @@ class Options:
             self.opt,
             self.pin,
             self.tuned,
+            self.memory_limit,
         )
 
 
@@ -188,7 +198,7 @@ def _read(name: str, text: str, variable: str) -> Any:
         if value is None:
             raise Error(f"{variable} must be 0 or 1, not {text!r}")
         return value
-    if isinstance(default, int) or name == "threads":
+    if isinstance(default, int) or name in ("threads", "memory_limit"):
         try:
             return int(text)
         except ValueError:
