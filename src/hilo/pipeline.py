@@ -7,6 +7,7 @@ Module ── legalize, inline, simplify, fuse, schedule ──> Function      (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -179,19 +180,13 @@ def bind(f: Function, constants: Mapping[int, Any]) -> Function:
     return f.replace(params=kept, ops=ops, results=[new[r] for r in f.results])
 
 
-def plan(f: Function, target: Target, donated: Mapping[int, int | None] = NONE_DONATED,
-         limit: int | None = None) -> Program:  # fmt: skip
-    """The program of a scheduled function: kernels, steps, buffers with their places. `limit`: the most bytes that
-    temporaries may take, for which values are computed again."""
+def plan(f: Function, target: Target, donated: Mapping[int, int | None] = NONE_DONATED) -> Program:
+    """The program of a scheduled function: kernels, steps, buffers with their places."""
     from hilo import kernels
     from hilo.plan.assign import assign_buffers
     from hilo.plan.build import plan_program
     from hilo.plan.limits import check_sizes
 
-    if limit is not None:
-        from hilo.plan.fit import fit
-
-        return fit(f, lambda g: plan(g, target, donated), limit, donated)
     check_sizes(f)
     guarded = any(o.kind.full_name == "hilo.guards" and o.attrs["guards"] for o in f.ops)
     if not guarded and not has_unknown_sizes(f):
@@ -275,12 +270,13 @@ def stage_modules(module: Module, entry: str) -> list[Module]:
     return [module.replace({**module.functions, entry: s.function}) for s in stages(inline(module, entry), module)]
 
 
-def compile_function(f: Function, *, target: str = "host", threads: int | None = None) -> Executable:
+def compile_function(f: Function, *, target: str = "host", threads: int | None = None,
+                     options: Options | None = None) -> Executable:  # fmt: skip
     """An executable of a function that has gone through the passes already (for tests and for looking at values)."""
     from hilo.backend.target import Target
     from hilo.runtime.machine import default_threads
 
-    options = Options.from_env()
+    options = Options.from_env() if options is None else options
     with gc_paused():
         return _build(f, Target.named(target), threads or default_threads(), options, Trace(options), {})
 
@@ -291,7 +287,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     `module` has the functions that custom calls name."""
     from hilo.backend.target import Target
     from hilo.codegen import Code, generate
-    from hilo.kernels.pins import parse, pinned
+    from hilo.kernels.pins import unasked
     from hilo.plan.profile import Profile
     from hilo.plan.report import memory_report
     from hilo.runtime import _native
@@ -301,8 +297,8 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     if not options.opt:
         machine = machine.plain()
     with trace.phase("plan") as made:
-        with pinned(parse(options.pin, "pin (HILO_PIN)"), tuned_values(options, machine)):
-            program = plan(f, machine, donated, options.memory_limit)
+        with choices(options, machine):
+            program = plan(f, machine, donated)
         made.append(ProgramText(program))
         kernels = [c.lowered for c in program.calls()]
         trace.part("kernels", 0.0, f"{len(kernels)} kernels, {len(set(map(id, kernels)))} different")
@@ -336,7 +332,8 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         if phase == "memory.svg":
             return memory.svg()
         if phase == "c":  # the C emitter has no vectors: kernels made for one lane
-            return Code(plan(f, Target.named("scalar")), Target.named("scalar"), portable=True).text("c")
+            with unasked():
+                return Code(plan(f, Target.named("scalar")), Target.named("scalar"), portable=True).text("c")
         if phase in ("llvm", "asm", "kernels"):
             return code.text(phase)
         return program_text(trace.after(phase))
@@ -352,6 +349,14 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         keep=(code.loaded,),
         profile=() if profile is None else (profile,),
     )
+
+
+def choices(options: Options, machine: Target) -> AbstractContextManager[None]:
+    """Kernels made in the block follow what is pinned and what was tuned; plain code knows neither."""
+    from hilo.kernels.pins import parse, pinned, unasked
+
+    pins = parse(options.pin, "pin (HILO_PIN)")
+    return pinned(pins, tuned_values(options, machine)) if options.opt else unasked()
 
 
 def tuned_values(options: Options, machine: Target) -> Lookup | None:

@@ -24,7 +24,8 @@ COMMANDS = {
     "ops": "List the ops of programs, or show all there is to know of one.",
     "conformance": "Run the conformance corpus on interpreter and native code.",
     "demo": "Train a small model on real data.",
-    "bench": "Time a program's calls and its compilation.",
+    "bench": "Time a program's calls, its compilation and its kernels.",
+    "tune": "Search for better choices of kernels on this machine; keep them.",
 }
 
 

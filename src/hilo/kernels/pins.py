@@ -89,6 +89,7 @@ def general(knob: str) -> str:
 _MODULE: ContextVar[Mapping[str, str]] = ContextVar("pins of the module", default={})  # noqa: B039
 _TUNED: ContextVar[Lookup | None] = ContextVar("values found by measuring", default=None)
 _UNASKED: ContextVar[bool] = ContextVar("plans that are only looked at", default=False)
+_MEASURED: ContextVar[Lookup | None] = ContextVar("values being measured", default=None)
 _KERNEL: ContextVar[_Asked | None] = ContextVar("the kernel being made", default=None)
 
 
@@ -130,9 +131,19 @@ def pinned(pins: Mapping[str, str], tuned: Lookup | None = None) -> Iterator[Non
 
 
 @contextmanager
+def measured(tuned: Lookup) -> Iterator[None]:
+    """Kernels made in the block take the values that `tuned` gives, instead of those that were kept."""
+    token = _MEASURED.set(tuned)
+    try:
+        yield
+    finally:
+        _MEASURED.reset(token)
+
+
+@contextmanager
 def kernel_of(op: Op) -> Iterator[dict[str, Choice]]:
     """What the kernel of `op` asks while the block makes it. Kernels made on the way are part of it."""
-    outer, lookup = _KERNEL.get(), _TUNED.get()
+    outer, lookup = _KERNEL.get(), _MEASURED.get() or _TUNED.get()
     if outer is not None:
         yield outer.made
         return

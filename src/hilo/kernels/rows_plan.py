@@ -68,7 +68,7 @@ class Plan:
         size = sum(typical(x.tensor.nbytes) for x in body.params) // max(1, typical(prod(self.kept.sizes)))
         where = next((c for c, n in (("first", target.l1), ("second", target.l2)) if size <= n), "")
         fits = f"which fits the {where}-level cache" if where else "which no cache of a core holds"
-        passes = "1 pass" if self.rows.passes == 1 and not self.rows.row else f"{self.rows.passes} passes"
+        passes = "1 pass" if self.rows.passes == 1 else f"{self.rows.passes} passes"
         along = "along a row" if self.inner else "across rows"
         units = f"{self.units} units" if self.units != 1 else "one unit"
         cut = f"; few long rows: {self.chunks} chunks each, combined in order" if self.chunk else ""

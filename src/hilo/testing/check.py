@@ -45,18 +45,20 @@ def check_program(module: Module, arrays: Arrays, *, entry: str = "main", target
     if entry in module.functions and has_unknown_sizes(module[entry]):  # looked at for these sizes only
         shapes = {i: np.shape(a) for i, a in enumerate(arrays)}
     f = pipeline.optimize(module, entry, Options.from_env() if options is None else options, shapes=shapes)
-    return check_function(f, arrays, target=target, threads=threads)
+    return check_function(f, arrays, target=target, threads=threads, options=options)
 
 
-def check_function(f: Function, arrays: Arrays, *, target: str = "host", threads: int | None = None) -> str | None:
+def check_function(f: Function, arrays: Arrays, *, target: str = "host", threads: int | None = None,
+                   options: Options | None = None) -> str | None:  # fmt: skip
     """The same for a function that has gone through the passes."""
-    return _Checker(target, threads).check(f, arrays)
+    return _Checker(target, threads, options).check(f, arrays)
 
 
 class _Checker:
     """Compiles functions with all their values as results, each once."""
 
-    def __init__(self, target: str, threads: int | None) -> None:
+    def __init__(self, target: str, threads: int | None, options: Options | None) -> None:
+        self.options = options
         self.target = target
         self.threads = threads
         self._native: dict[Function, tuple[list[Op], Native]] = {}
@@ -92,7 +94,8 @@ class _Checker:
             compiled: Native = lambda *_: []
             if values:
                 shown = f.replace(results=values)
-                compiled = pipeline.compile_function(shown, target=self.target, threads=self.threads)
+                compiled = pipeline.compile_function(shown, target=self.target, threads=self.threads,
+                                                     options=self.options)  # fmt: skip
             known = self._native[f] = values, compiled
         values, compiled = known
         native = dict(zip(values, compiled(*arrays), strict=True))
