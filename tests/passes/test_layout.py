@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import hilo
+from hilo.passes.layout import layout
+from hilo.passes.legalize import legalize
+from hilo.passes.simplify import simplify
 
 CHANNELS_FIRST = "[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]"
 
@@ -54,6 +57,13 @@ def test_a_network_turns_its_input_and_its_result() -> None:
     turned = [line for line in f.text("simplify").splitlines() if "stablehlo.transpose" in line]
     large = [line for line in turned if "x8x9" in line or "8x9x" in line]
     assert len(large) == 2, turned
+
+
+def test_a_second_time_there_is_nothing_to_do() -> None:
+    f = legalize(hilo.parse(NETWORK)["main"])
+    once = simplify(f)
+    assert once is not f
+    assert layout(once) is once
 
 
 def test_bound_weights_are_turned_once() -> None:

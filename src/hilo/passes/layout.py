@@ -22,12 +22,15 @@ FREE: Final = frozenset(("add", "maximum", "minimum", "and", "or"))  # what comb
 Permutation = tuple[int, ...]  # axis d of a value is axis permutation[d] of what it is a transposition of
 
 
-def layout(f: Function) -> Function:
-    """`f` with transpositions moved behind elementwise ops, pooling and reductions, if it has convolutions. Leaves
-    transpositions that nothing needs any more."""
+def has_layouts(f: Function) -> bool:
+    """Whether `f` has both convolutions and transpositions."""
     names = {o.kind.full_name for o in f.ops}
-    if "stablehlo.convolution" not in names or "stablehlo.transpose" not in names:
-        return f
+    return "stablehlo.convolution" in names and "stablehlo.transpose" in names
+
+
+def layout(f: Function) -> Function:
+    """`f` with transpositions moved behind elementwise ops, pooling and reductions; `f` itself if there are none to
+    move. Leaves some that nothing needs."""
     return _Sinking(f).run()
 
 
@@ -39,15 +42,18 @@ class _Sinking:
         self.ops: list[Op] = []
         self.new: dict[Op, Op] = {}
         self.turned: dict[Op, tuple[Op, Permutation]] = {}
+        self.moved = False
 
     def run(self) -> Function:
         for o in self.f.ops:
             self.visit(o)
-        return self.f.replace(ops=self.ops, results=[self.value(r) for r in self.f.results])
+        results = [self.value(r) for r in self.f.results]
+        return self.f.replace(ops=self.ops, results=results) if self.moved else self.f
 
     def visit(self, o: Op) -> None:
         handler = _HANDLERS.get(o.kind.full_name, _elementwise if o.kind.scalar is not None else None)
         if handler is not None and handler(self, o):
+            self.moved |= o in self.new or handler is not _transpose
             return
         if o.kind is PARAMETER:
             self.ops.append(o)
@@ -113,6 +119,7 @@ def _transpose(s: _Sinking, o: Op) -> bool:
     permutation = o.attrs["permutation"]
     if x in s.turned:
         base, own = s.turned[x]
+        s.moved = True
         return s.define(o, base, tuple(own[p] for p in permutation))
     if x.kind.full_name == "stablehlo.constant" and not x.attrs["value"].is_splat:  # weights: turned once
         data = np.ascontiguousarray(np.transpose(x.attrs["value"].data, permutation))

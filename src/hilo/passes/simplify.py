@@ -12,7 +12,7 @@ from hilo.options import DEFAULT, Options
 from hilo.passes.cse import cse
 from hilo.passes.dce import dce
 from hilo.passes.hoist import hoist
-from hilo.passes.layout import layout
+from hilo.passes.layout import has_layouts, layout
 from hilo.rewrite import RuleSet, rewrite
 from hilo.trace import substep
 
@@ -33,8 +33,10 @@ def simplify(f: Function, options: Options = DEFAULT) -> Function:
             f = substep(name, step, f)
         if f is before:
             break
-    turned = substep("layout", layout, f)
-    return f if turned is f else substep("dce", dce, substep("cse", cse, turned))
+    if has_layouts(f):
+        for name, step in (("layout", layout), ("cse", cse), ("dce", dce)):
+            f = substep(name, step, f)
+    return f
 
 
 @cache
