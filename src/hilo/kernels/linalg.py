@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from hilo.ir.dims import typical
-from hilo.ir.dtypes import DType, f32
+from hilo.ir.dtypes import DType, f32, f64
 from hilo.ir.op import Op
 from hilo.kernels import cholesky as blocks
 from hilo.kernels import elementwise
@@ -20,8 +20,9 @@ from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
 from hilo.loop import arith, index
 from hilo.loop.builder import Builder, Node
-from hilo.loop.element import Elem
+from hilo.loop.element import Elem, held_type
 from hilo.loop.index import Index
+from hilo.loop.nodes import VType
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -51,6 +52,10 @@ class _Rows:
         if total.im is None:
             return Elem(total.dtype, b.fma(b.fneg(x.re), y.re, total.re))
         return arith.subtract(b, total, arith.multiply(b, x, y))
+
+    def multiply_add(self, x: Node, y: Node, z: Node) -> Node:
+        b = self.b
+        return b.fma(x, y, z) if self.target.has_fma else b.fadd(b.fmul(x, y), z)
 
     def units(self, count: int, cost: float, body: Callable[[Index], None]) -> Phase:
         b = self.b
@@ -143,6 +148,8 @@ def triangular_solve(op: Op, target: Target) -> Lowered:
     how, k = op.attrs["transpose_a"], _Rows("triangular_solve", t.dtype, target)
     n, columns = t.shape[-2:]
     b, batch = k.b, prod(t.shape[:-2])
+    if columns == 1 and t.dtype in (f32, f64) and isinstance(n, int):
+        return _one_column(op, k, batch)
     a, y, x = (Buffer(pointer(b, k.func.params[0], i), t.with_shape((batch, n, m)), constant=i < 2)
                for i, m in enumerate((n, columns, columns)))  # fmt: skip
     ascending = op.attrs["lower"] == (how == "NO_TRANSPOSE")
@@ -191,3 +198,76 @@ def triangular_solve(op: Op, target: Target) -> Lowered:
 
     return Lowered([k.units(batch * blocks, typical(n * n) * unroll * 0.5, unit)],
                    strategy="triangular solve", reason="row by row, columns side by side in vectors")  # fmt: skip
+
+
+def _one_column(op: Op, k: _Rows, batch: int) -> Lowered:
+    """A solve for one vector: a product of a row with what is known, or each number taken from all that follow."""
+    t, b, lanes = op.tensor, k.b, k.lanes
+    n, size, is_turned = t.shape[-2], t.dtype.itemsize, op.attrs["transpose_a"] != "NO_TRANSPOSE"
+    scalar = held_type(t.dtype)
+    vector = scalar.with_lanes(lanes)
+    ascending = op.attrs["lower"] != is_turned
+    below = op.attrs["lower"]  # whether the other elements of row i of the matrix are before the diagonal
+    matrices, givens, results = (pointer(b, k.func.params[0], i) for i in range(3))
+
+    def place(base: Node, i: Node) -> Node:
+        return b.gep(base, b.mul(i, size))
+
+    def product(row: Node, x: Node, first: Node, last: Node) -> Node:
+        """The sum of products of elements first..last, in four vectors of sums, then what is left."""
+
+        def turn(width: int, j: Node, *sums: Node) -> tuple[Node, ...]:
+            def loads(base: Node) -> list[Node]:
+                return [b.load(place(base, b.add(j, u * lanes)), vector, align=size) for u in range(width)]
+
+            return tuple(k.multiply_add(p, q, s) for p, q, s in zip(loads(row), loads(x), sums, strict=True))
+
+        sums = (b.const(0.0, vector),) * 4
+        count = b.sub(last, first)
+        after = b.add(first, b.and_(count, -4 * lanes))
+        sums = b.for_(first, after, 4 * lanes, lambda j, *s: turn(4, j, *s), sums)
+        end = b.add(first, b.and_(count, -lanes))
+        (total,) = b.for_(after, end, lanes, lambda j, s: turn(1, j, s),
+                          (b.fadd(b.fadd(sums[0], sums[1]), b.fadd(sums[2], sums[3])),))  # fmt: skip
+        while total.type.lanes > 1:
+            half = total.type.lanes // 2
+            total = b.fadd(b.shuffle(total, total, range(half)), b.shuffle(total, total, range(half, 2 * half)))
+        total = b.lane(total, 0)
+        (total,) = b.for_(end, last, 1, lambda j, s: (
+            k.multiply_add(b.load(place(row, j), scalar), b.load(place(x, j), scalar), s),), (total,))  # fmt: skip
+        return total
+
+    def take(row: Node, x: Node, factor: Node, first: Node, last: Node) -> None:
+        """Take factor times the row from elements first..last of x."""
+
+        def turn(t: VType, j: Node) -> None:
+            old, a = (b.load(place(p, j), t, align=size) for p in (x, row))
+            b.store(place(x, j), k.multiply_add(b.splat(b.fneg(factor), t.lanes), a, old), align=size)
+
+        end = b.add(first, b.and_(b.sub(last, first), -lanes))
+        b.for_(first, end, lanes, lambda j: turn(vector, j))
+        b.for_(end, last, 1, lambda j: turn(scalar, j))
+
+    def solve(m: Index) -> None:
+        at = index.node(b, m)
+        a, y, x = b.gep(matrices, b.mul(at, n * n * size)), place(givens, b.mul(at, n)), place(results, b.mul(at, n))
+
+        def step(iv: Node) -> None:
+            i = iv if ascending else b.sub(n - 1, iv)
+            row = place(a, b.mul(i, n))
+            first, last = (b.i64(0), i) if below else (b.add(i, 1), b.i64(n))
+            value = b.load(place(x if is_turned else y, i), scalar)
+            if not is_turned:
+                value = b.fsub(value, product(row, x, first, last))
+            if not op.attrs["unit_diagonal"]:
+                value = b.fdiv(value, b.load(place(row, i), scalar))
+            b.store(place(x, i), value)
+            if is_turned:
+                take(row, x, value, first, last)
+
+        if is_turned:
+            b.memcpy(x, y, n * size)
+        b.for_(0, n, 1, step)
+
+    return Lowered([k.units(batch, typical(n) * (typical(n) / lanes * 0.3 + 12.0), solve)],
+                   strategy="triangular solve", reason="one column: vectors along rows of the matrix")  # fmt: skip
