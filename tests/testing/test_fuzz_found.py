@@ -122,3 +122,13 @@ def test_branches_are_found_by_halving(count: int) -> None:
     for i in (-(1 << 31), -1, *range(count + 2), (1 << 31) - 1):
         wanted = i if 0 <= i < count else count - 1
         assert f(np.int32(100), np.int32(i))[0] == 100 + wanted
+
+
+def test_formats_of_reduce_precision_have_any_number_that_their_attributes_hold() -> None:
+    module = hilo.parse(
+        "func.func @main(%a: tensor<2xf32>) -> tensor<2xf32> {\n"
+        "%0 = stablehlo.reduce_precision %a, format = e2147483647m2147483647 : tensor<2xf32>\n"
+        "return %0 : tensor<2xf32> }"
+    )
+    values = np.array([1.7, np.inf], np.float32)
+    assert np.array_equal(hilo.interpret(module, values)[0], hilo.compile(module)(values)[0])

@@ -257,7 +257,7 @@ def exponent_mantissa(p: Parser, name: str) -> Syntax:
         p.expect(token)
     text = p.tokens[p.at]
     e, m, mantissa = text[1:].partition("m")
-    if text[:1] != "e" or not m or not e.isdecimal() or not mantissa.isdecimal() or len(text) > 12:
+    if text[:1] != "e" or not m or not e.isdecimal() or not mantissa.isdecimal() or max(len(e), len(mantissa)) > 10:
         raise p.expected("a format like e5m10")
     p.at += 1
     attrs: dict[str, Any] = {"exponent_bits": int(e), "mantissa_bits": int(mantissa), **parse_dict(p)}
