@@ -40,6 +40,11 @@ class Values(Writer):
     def _lane(self, node: Node) -> str:
         return self.op(f"extractelement {self.arg(node.args[0])}, i64 {node.attrs['index']}")
 
+    def _any(self, node: Node) -> str:
+        (mask,) = node.args
+        bits = self.op(f"bitcast {self.arg(mask)} to i{mask.type.lanes}")
+        return self.op(f"icmp ne i{mask.type.lanes} {bits}, 0")
+
     def _insert(self, node: Node) -> str:
         v, a = node.args
         return self.op(f"insertelement {self.arg(v)}, {self.arg(a)}, i64 {node.attrs['index']}")

@@ -69,13 +69,13 @@ class _Attention:
         itemsize = max(t.itemsize for t in (self.first.dtype, *(r.dtype for r in self.kept())))
         most = max(ROWS[0], min(ROWS[1], self.target.l2 // 2 // (self.columns * itemsize)))
         high = self.size if not all(map(self.by_rows, self.parts[2:])) else self.rows(most)
+        count = -(-self.size // high)
         found = {m: self.blocks(m) for m in {high, self.size % high or high}}
         lowered = [p for parts in found.values() for p in parts or ()]
         if None in found.values() or not lowered:
             return None
         if (len(self.kept()) + 1) * high * self.columns * itemsize + max(p.scratch for p in lowered) > STACK:
             return None
-        count = -(-self.size // high)
         func = new_func("attention")
         b = Builder(func)
         bufs, begin, end = func.params
@@ -99,9 +99,9 @@ class _Attention:
         helpers: dict[str, Func] = {h.name: h for p in lowered for q in p.phases for h in q.helpers}
         cost = region.phases[0].unit_cost * high
         cost += sum(q.units * q.unit_cost for p in found[high] or () for q in p.phases)
-        return Lowered([Phase(func, self.batches * count, cost, list(helpers.values()))], strategy="attention",
-                       reason=f"{count} blocks of {high} rows for each of {self.batches} batches: their scores stay in a "
-                       "cache; every row is summed up as by kernels of their own")  # fmt: skip
+        main = Phase(func, self.batches * count, cost, list(helpers.values()))
+        reason = f"{count} blocks of {high} rows for each of {self.batches} batches: their scores stay in a cache; "
+        return Lowered([main], strategy="attention", reason=reason + "sums are those of kernels of their own")
 
     def rows(self, most: int) -> int:
         """Rows of a block: of about one size, and at most `most`."""
@@ -162,7 +162,8 @@ class _Attention:
         """Results before `k` that may lie in the place of operand `at`, too."""
         return [(self.region, i) for o, i in self.own_rows.in_place if o == at and i < k]
 
-    def block(self, b: Builder, bufs: Node, batch: Index, row: Index, m: int, products: Sequence[Lowered] | None) -> None:
+    def block(self, b: Builder, bufs: Node, batch: Index, row: Index, m: int,
+              products: Sequence[Lowered] | None) -> None:  # fmt: skip
         """All parts for the `m` rows from `row` on of one batch."""
         assert products is not None
         line = batch * self.size + row

@@ -273,6 +273,9 @@ class _Machine:
         v[node.attrs["index"]] = a
         return v
 
+    def do_any(self, node: Node, env: Env, mask: Any) -> Any:
+        return np.any(mask)
+
     def do_iota(self, node: Node, env: Env) -> Any:
         return np.arange(node.type.lanes, dtype=_NP[node.type.scalar])
 

@@ -17,6 +17,7 @@ Kinds (args; attrs):
                                   (fptosi/fptoui are undefined out of range: guard them; fptrunc is only f64->f32)
   splat (a)                       scalar -> vector;   lane (v; index) -> scalar;   insert (v, a; index)
   iota ()                         vector 0, 1, 2 ... of its integer type
+  any (mask)                      whether a lane of an i1 vector is set
   shuffle (a, b; mask)            lanes of a then b, by a tuple of numbers
   load (ptr; align, nontemporal, invariant), (ptr, mask; ...) masked lanes give zero
   store (ptr, value; align, nontemporal), (ptr, value, mask; ...)

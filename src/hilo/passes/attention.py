@@ -2,7 +2,9 @@
 
 The scores between the products are then in a cache, and in memory only as far as others need them. What counts is what
 is computed, not how it is written: the row region is any whose rows are those of a product's result (scaled, masked,
-dropped out, its derivative ...), and the products behind it are those that take its rows batch by batch. Imports ir, ops.
+dropped out, its derivative ...), and the products behind it are those that take its rows batch by batch.
+
+Imports ir, ops.
 """
 
 from __future__ import annotations
@@ -61,16 +63,14 @@ class _Finder:
         self.taken: dict[Op, _Pattern] = {}
 
     def run(self) -> Function:
-        new: dict[Op, Op] = {}  # the last op of a pattern -> its fusion
-        values: dict[Op, tuple[Op, int]] = {}
+        values: dict[Op, tuple[Op, int]] = {}  # what fusions give, and as which result
         for o in self.f.ops:
             if o.kind.full_name == "hilo.fusion" and o.attrs["kind"] == "rows" and (p := self.match(o)) is not None:
                 p.ops.sort(key=self.position.__getitem__)
                 self.taken.update(dict.fromkeys(p.ops, p))
                 made, outs = self.fused(p)
-                new[made] = made
                 values.update({r: (made, k) for k, r in enumerate(outs)})
-        return self.rebuilt(new, values) if new else self.f
+        return self.rebuilt(values) if values else self.f
 
     # ---- finding
     def match(self, region: Op) -> _Pattern | None:
@@ -174,14 +174,14 @@ class _Finder:
     def fused(self, p: _Pattern) -> tuple[Op, list[Op]]:
         """The fusion (with operands of the old function), and the values that it stands for, in order."""
         inside = set(p.ops)
-        outs = [o for o in p.ops
-                if isinstance(o.type, TensorType) and (o in self.results or any(u not in inside for u in self.users[o]))]  # fmt: skip
+        shown = (o for o in p.ops if o in self.results or any(u not in inside for u in self.users[o]))
+        outs = [o for o in shown if isinstance(o.type, TensorType)]
         outs += [u for u in self.users[p.region] if u.kind is GET and u not in inside]
         gets = [o for o in outs if o not in inside]
         body = function_of([*p.ops, *gets], outs, self.position)
         return fusion(*p.operands(), body=body, kind="attention", loc=p.products[-1].loc), outs
 
-    def rebuilt(self, fusions: dict[Op, Op], values: dict[Op, tuple[Op, int]]) -> Function:
+    def rebuilt(self, values: dict[Op, tuple[Op, int]]) -> Function:
         """The function with fusions in place of the values that they give, operands first."""
         done: dict[Op, Op] = {}
         ops: list[Op] = []
