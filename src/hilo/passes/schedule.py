@@ -76,15 +76,17 @@ def _regions(f: Function) -> Function:
 
 
 def _read_first(flow: Flow, donated: Iterable[int]) -> bool:
-    """Let ops that read a donated parameter come before the one that is written over it; whether there are any."""
+    """Let ops that read a donated parameter come before the one whose result is written over it, which takes no further
+    memory; whether there are any."""
     found = False
     for d in donated:
         p = flow.f.params[d]
         ((value,),) = flow.values[flow.place[p]]
         readers = flow.readers[value]
-        writer = next((i for i in reversed(readers) if flow.in_place[i] and _may_take(flow, i, p)), None)
-        if writer is None:
+        writer, result = _writer(flow, readers, p)
+        if result is None:
             continue
+        flow.bytes[result] = 0
         for r in readers:
             if r != writer and writer not in flow.before[r] and not _depends(flow, r, writer):
                 flow.before[writer].append(r)
@@ -92,9 +94,13 @@ def _read_first(flow: Flow, donated: Iterable[int]) -> bool:
     return found
 
 
-def _may_take(flow: Flow, i: int, p: Op) -> bool:
-    """Whether op `i` makes a result of the function of the type of `p`."""
-    return any(v in flow.kept and flow.type_of(i, k) is p.type for k, v in enumerate(flow.made[i]))
+def _writer(flow: Flow, readers: list[int], p: Op) -> tuple[int, int | None]:
+    """The last of `readers` that makes a result of the function of the type of `p`, and that value; or None."""
+    for i in reversed(readers):
+        for k, v in enumerate(flow.made[i]):
+            if flow.in_place[i] and v in flow.kept and flow.bytes[v] and flow.type_of(i, k) is p.type:
+                return i, v
+    return -1, None
 
 
 def _depends(flow: Flow, i: int, on: int) -> bool:

@@ -1,15 +1,18 @@
-"""Rules about dot_general: transposes fold into its dimension numbers."""
+"""Rules about dot_general: transposes fold into its dimension numbers, slices of it are made of slices."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from hilo.ir.dtypes import DType
-from hilo.ir.op import Op
+import numpy as np
+
+from hilo.ir.dtypes import DType, i32
+from hilo.ir.op import Array, Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import RuleSet, Var
 from hilo.rewrite.examples import arg
-from hilo.rewrite.ops import dot_general, reshape, transpose
+from hilo.rewrite.ops import dot_general, dynamic_slice, reshape, transpose
+from hilo.rewrite.pattern import constant
 
 x, y, p = Var("x"), Var("y"), Var("p")
 DOT = RuleSet("dot")
@@ -119,3 +122,32 @@ def dot_without_unit_batch(op: Op) -> Op | None:
     shape = [n for d, n in enumerate(op.shape) if d >= len(batch) or batch[d] not in units]
     product = op.kind.make(operands, a.replace(**attrs, type=op.tensor.with_shape(shape)))
     return reshape(product, type=op.type)
+
+
+def _sliced_products(t: DType) -> list[Op]:
+    x, y, attrs = _example(t)
+    product = dot_general(x, y, **attrs)
+    starts = [arg(i32) for _ in range(3)]
+    return [dynamic_slice(product, *starts, slice_sizes=s) for s in ((2, 1, 5), (2, 3, 2), (1, 3, 5), (1, 2, 1))]
+
+
+@DOT.rule(dynamic_slice, among=("dot_general",), reorders_sums=True, example=_sliced_products)
+def slice_of_dot(op: Op, uses: dict[Op, int]) -> Op | None:
+    """What nobody else reads of a product need not be computed: slice the operands along their own dims of it."""
+    dot, *starts = op.operands
+    if not starts or dot.kind.full_name != "stablehlo.dot_general" or uses.get(dot, 0) > 1 or op.type is dot.type:
+        return None
+    a = dot.attrs
+    zero = constant(Array(np.zeros((), starts[0].dtype.np)))
+    batch = len(a["lhs_batching_dimensions"])
+    at = batch  # the product's first free dim of the operand
+    operands = []
+    for side, x in zip(("lhs", "rhs"), dot.operands):
+        batching, contracted = a[f"{side}_batching_dimensions"], a[f"{side}_contracting_dimensions"]
+        free = [d for d in range(x.tensor.rank) if d not in batching and d not in contracted]
+        dims = {**dict(zip(batching, range(batch))), **dict(zip(free, range(at, at + len(free))))}
+        at += len(free)
+        sizes = tuple(op.shape[dims[d]] if d in dims else n for d, n in enumerate(x.shape))
+        where = [starts[dims[d]] if d in dims else zero for d in range(x.tensor.rank)]
+        operands.append(x if sizes == x.shape else dynamic_slice(x, *where, slice_sizes=sizes))
+    return dot.kind.make(operands, a.replace(type=op.type), op.loc)
