@@ -102,7 +102,8 @@ def _progress() -> Iterator[Callable[[float, str], None]]:
     from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("compiling", total=1.0)
 
         def show(done: float, what: str) -> None:

@@ -20,6 +20,7 @@ from hilo.kernels.convolution_plan import Plan
 from hilo.kernels.convolution_regions import Problem
 from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.lowered import Lowered
+from hilo.kernels.pins import choose
 from hilo.ops.convolution import is_canonical, windows
 from hilo.ops.window_axes import Axis
 
@@ -44,7 +45,7 @@ def lower_convolution(op: Op, target: Target, epilogue: Epilogue | None = None) 
     if not is_canonical(op.attrs.own(), op.tensor.rank):
         raise Unsupported("only the layout that legalizing makes has a kernel", op=op.kind.full_name, loc=op.loc)
     found = planned(op, target, epilogue)
-    if found is None:
+    if found is None or not choose("contraction.walk", True, (True, False)):
         return convolution_direct.lower(op, target, epilogue)
     return Implicit(*found, target, epilogue, (epilogue and epilogue.numbers) or (0, 1)).run()
 
