@@ -91,21 +91,27 @@ def _unrollable(t: DType) -> list[Op]:
     s = TensorType(i32)
     types = [s, TensorType(t, (3,)), TensorType(t, (3,))]
     body = region(types, lambda i, x, y: (_count(i), y, add(x, y)))
-    return [while_(splat(k, s), arg(t, 3), arg(t, 3), cond=region(types, _upto(3)), body=body) for k in (0, 2)]
+    few = [while_(splat(k, s), arg(t, 3), arg(t, 3), cond=region(types, _upto(3)), body=body) for k in (0, 2)]
+
+    def around(i: Op, x: Op, y: Op) -> tuple[Op, ...]:
+        inner = while_(i, x, y, cond=region(types, _upto(3)), body=body)
+        return (_count(i), *inner.results()[1:])
+
+    once = while_(splat(2, s), arg(t, 3), arg(t, 3), cond=region(types, _upto(3)), body=region(types, around))
+    return [*few, once]
 
 
 @LOOPS.rule(while_, example=_unrollable)
 def short_loop_unrolls(op: Op) -> Op | None:
-    """A small loop that is known to run a few times becomes its rounds one after the other, which then fuse."""
+    """A small loop that is known to run a few times becomes its rounds one after the other, which then fuse; one that
+    runs once, or never, is no loop, whatever is in it."""
     cond, body = op.attrs["cond"], op.attrs["body"]
-    if (
-        len(body.ops) > _UNROLL_OPS
-        or not is_pure(cond)
-        or not is_pure(body)
-        or any(o.kind is op.kind for o in body.ops)
-    ):
+    if not is_pure(cond) or not is_pure(body):
         return None
-    trips = _trips(op, min(_UNROLL_TRIPS, _UNROLL_OPS // max(len(body.ops) - len(body.params), 1)))
+    most = 1
+    if not any(o.kind is op.kind for o in body.ops):
+        most = min(_UNROLL_TRIPS, max(1, _UNROLL_OPS // max(len(body.ops) - len(body.params), 1)))
+    trips = _trips(op, most)
     if trips is None:
         return None
     n = len(body.results)
