@@ -233,3 +233,29 @@ def test_one_result_of_a_reduction_of_several_values_is_used(results: str, fuse:
     got = hilo.compile(body, options=hilo.Options(fuse=fuse))(x, -x)
     for g, w in zip(got, want, strict=True):
         np.testing.assert_array_equal(g, w)
+
+
+def test_indices_of_extremes_need_no_table_of_positions() -> None:
+    """What uses the index has a shape of its own: the reduction is a region, with the iota in it, all the same."""
+    body = """func.func @main(%x: tensor<300x31xf32>) -> tensor<300x31xf32> {
+      %z = stablehlo.constant dense<0x7F800000> : tensor<f32>
+      %n = stablehlo.constant dense<0> : tensor<i32>
+      %i = stablehlo.iota dim = 1 : tensor<300x31xi32>
+      %r:2 = stablehlo.reduce(%x init: %z), (%i init: %n) across dimensions = [1]
+          : (tensor<300x31xf32>, tensor<300x31xi32>, tensor<f32>, tensor<i32>) -> (tensor<300xf32>, tensor<300xi32>)
+          reducer(%p: tensor<f32>, %q: tensor<f32>) (%s: tensor<i32>, %t: tensor<i32>) {
+        %c = stablehlo.compare LT, %p, %q : (tensor<f32>, tensor<f32>) -> tensor<i1>
+        %m = stablehlo.select %c, %p, %q : tensor<i1>, tensor<f32>
+        %u = stablehlo.select %c, %s, %t : tensor<i1>, tensor<i32>
+        stablehlo.return %m, %u : tensor<f32>, tensor<i32>
+      }
+      %b = stablehlo.broadcast_in_dim %r#1, dims = [0] : (tensor<300xi32>) -> tensor<300x31xi32>
+      %e = stablehlo.compare EQ, %b, %i : (tensor<300x31xi32>, tensor<300x31xi32>) -> tensor<i1> // 300x31
+      %h = stablehlo.convert %e : (tensor<300x31xi1>) -> tensor<300x31xf32>
+      return %h : tensor<300x31xf32>
+    }""".replace("-> tensor<i1> // 300x31", "-> tensor<300x31xi1>")
+    module = hilo.parse(body)
+    f = hilo.compile(module, threads=1)
+    assert f.memory().temporaries < 300 * 31 * 4  # neither the positions nor a copy of them
+    x = np.random.default_rng(0).standard_normal((300, 31)).astype(np.float32)
+    np.testing.assert_array_equal(f(x)[0], hilo.interpret(module, x)[0])

@@ -110,12 +110,17 @@ class _Fuser:
         self.home[o] = group
 
     def _reduces_alone(self, o: Op) -> bool:
-        """Make a reduction of several values, whose results nothing else was fused with, a row region."""
+        """Make a reduction of several values, which fits into no group of its users, a row region."""
         gets = self.users[o]
         if not (is_rows(o) and _fusible(o) and isinstance(o.type, Results)) or not gets or o in self.results:
             return False
-        if any(g.kind is not GET or len(self.groups[g]) != 1 or len(self.groups[g][0].ops) != 1 for g in gets):
+        if any(g.kind is not GET for g in gets):
             return False
+        waiting = [(g, h) for g in gets for h in self.groups[g] if h.results != [g]]  # in groups of their users
+        if any(g in h.results for g, h in waiting):
+            return False
+        for g, h in waiting:
+            h.ops.pop(g, None)
         group = Group(gets[0], self.costs, open_=False)
         group.open = True
         group.results = list(gets)
