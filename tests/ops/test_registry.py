@@ -29,6 +29,7 @@ PIECES = ("infer", "evaluate", "sharding", "cost", "examples", "doc")
 PATHS: dict[str, dict[str, Any]] = {
     "fused": {},
     "unfused": {"options": {"fuse": False}},
+    "quick": {"options": {"opt": 0}},
     "avx2": {"target": "x86-avx2"},
     "sse2": {"target": "x86-sse2"},
 }

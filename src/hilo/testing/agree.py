@@ -1,7 +1,8 @@
 """One program, many ways to run it: all must agree. Imports the pipeline, lazily.
 
 The interpreter is right. Beside it run native code (on one and on two threads, for smaller machines, without fusion,
-with each optional pass left out), the program with its inputs as constants, and the passes' result in the interpreter.
+as quick code, with each optional pass left out), the program with its inputs as constants, and the passes' result in
+the interpreter.
 
 How much a result may differ follows from how it comes about. One that is made by exact ops alone has the same bits
 everywhere. One that is a function of such values, or a sum of them, is within ULPS, or the rounding of its terms. What
@@ -36,8 +37,8 @@ from hilo.testing.slack import FACTOR, MOVES, summation_slack
 #: Optional passes, and what fusion is without them: each is left out once.
 SKIPPED: Final = ("simplify", "rules", "hoist", "cse", "dce", "fuse")
 #: Names of the ways, in the order in which `agree` goes through them.
-WAYS: Final = ("passes", "native", "constants", *(f"skip {name}" for name in SKIPPED), "unfused", "x86-avx2",
-               "x86-sse2", "check")  # fmt: skip
+WAYS: Final = ("passes", "native", "constants", *(f"skip {name}" for name in SKIPPED), "unfused", "quick",
+               "x86-avx2", "x86-sse2", "check")  # fmt: skip
 
 # Ops of many roundings, whose errors depend on the condition of the problem.
 ALGORITHMS: Final = ("batch_norm_inference", "batch_norm_training", "batch_norm_grad", "cholesky", "triangular_solve",
@@ -114,6 +115,8 @@ class _Judge:
             options = options.replace(skip=(way.removeprefix("skip "),))
         elif way == "unfused":
             options = options.replace(fuse=False)
+        elif way == "quick":
+            options = options.replace(opt=0)
         elif way != "native":
             raise Error(f"there is no way {way!r}; there are: {', '.join(WAYS)}")
         return self._threads(lambda n: self._compile(options, threads=n))
