@@ -40,6 +40,7 @@ STRATEGIES: dict[str, str] = {
     "stablehlo.select_and_scatter": "hilo.kernels.select_scatter:lower",
     "stablehlo.fft": "hilo.kernels.fft:lower",
     "stablehlo.sort": "hilo.kernels.sort:lower",
+    "chlo.top_k": "hilo.kernels.top_k:lower",
     "stablehlo.cholesky": "hilo.kernels.linalg:cholesky",
     "stablehlo.triangular_solve": "hilo.kernels.linalg:triangular_solve",
 }

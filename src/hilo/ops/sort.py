@@ -204,8 +204,10 @@ class top_k:
         return tuple(np.ascontiguousarray(v[..., :k]) for v in both)
 
     @staticmethod
-    def expand(x: Op, *, k: int, is_stable: bool) -> tuple[Op, ...]:
+    def expand(x: Op, *, k: int, is_stable: bool) -> tuple[Op, ...] | None:
         t = x.tensor
+        if selects(t, k):
+            return None
         numbers = iota(iota_dimension=t.rank - 1, type=t.with_dtype(i32))
         both = sort(x, numbers, is_stable=True, comparator=descending(t.dtype)).results()
         cut = {"start_indices": (0,) * t.rank, "limit_indices": (*t.shape[:-1], k), "strides": (1,) * t.rank}
@@ -223,7 +225,16 @@ class top_k:
         ((TensorType(u8, (2, 3)),), {"k": 0}),
         ((TensorType(bf16, (20,)),), {"k": 1}),
         ((TensorType(i1, (4, 3)),), {"k": 2}),
+        ((TensorType(f32, (2, 700)),), {"k": 3}),
+        ((TensorType(i8, (1000,)),), {"k": 20}),
     ]
+
+
+def selects(t: TensorType, k: int) -> bool:
+    """Whether the k largest elements of rows are found without sorting the rows."""
+    n = t.shape[-1]
+    fits = t.dtype.kind in "iuf" and (8 if t.dtype.is_int else 16) <= t.dtype.bits <= 32
+    return fits and t.is_static and t.size > 0 and 256 <= n < 1 << 31 and 0 < k <= min(n // 4, 2048)
 
 
 def descending(d: DType) -> Function:
