@@ -38,6 +38,7 @@ def compiled(seed: int, monkeypatch: pytest.MonkeyPatch, **options: object) -> t
     if seed % 2:  # many blocks
         monkeypatch.setattr(kernel, "ROWS", (16, 48))
     monkeypatch.setattr(attention, "SCORES", 1)
+    monkeypatch.setattr(attention, "BATCHES", 1)
     blocks = hilo.compile(text, **options)  # type: ignore[arg-type]
     monkeypatch.setattr(attention, "SCORES", 1 << 60)
     return blocks, hilo.compile(text, **options)  # type: ignore[arg-type]

@@ -29,6 +29,8 @@ from hilo.ops.fusion import contracts
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
+BYTES: Final = 2 << 20  # of a block's scores, which any cache but the first serves well
+UNITS: Final = 4  # that there should be
 STACK: Final = 4 << 20  # bytes of it that a block may take
 ROWS: Final = (32, 256)  # of a block: fewest, so that the other operand of a product is worth packing, and most
 
@@ -67,8 +69,7 @@ class _Attention:
             return None
         self.own_rows = region
         itemsize = max(t.itemsize for t in (self.first.dtype, *(r.dtype for r in self.kept())))
-        most = max(ROWS[0], min(ROWS[1], self.target.l2 // 2 // (self.columns * itemsize)))
-        high = self.size if not all(map(self.by_rows, self.parts[2:])) else self.rows(most)
+        high = self.rows(itemsize) if all(map(self.by_rows, self.parts[2:])) else self.size
         count = -(-self.size // high)
         found = {m: self.blocks(m) for m in {high, self.size % high or high}}
         lowered = [p for parts in found.values() for p in parts or ()]
@@ -103,8 +104,10 @@ class _Attention:
         reason = f"{count} blocks of {high} rows for each of {self.batches} batches: their scores stay in a cache; "
         return Lowered([main], strategy="attention", reason=reason + "sums are those of kernels of their own")
 
-    def rows(self, most: int) -> int:
-        """Rows of a block: of about one size, and at most `most`."""
+    def rows(self, itemsize: int) -> int:
+        """Rows of a block: all of about one size, few enough for the caches and for several threads."""
+        most = max(BYTES, self.target.l2 // 2) // (self.columns * itemsize)
+        most = max(ROWS[0], min(ROWS[1], most, self.batches * self.size // UNITS))
         return -(-self.size // -(-self.size // most))
 
     def kept(self) -> list[TensorType]:

@@ -27,6 +27,7 @@ ROW: Final = 1 << 15  # bytes of a row of scores of which a block fits into a ca
 BATCH: Final = 1 << 18  # bytes of the scores of a batch that are one block
 SHARED: Final = 2  # how many times as long rows of scores must be as those of a matrix which they all are made from
 SEARCH: Final = 256  # ops looked at to find out whether one is made from another, before taking it that it is
+BATCHES: Final = 4  # fewest, if a batch is a parallel unit
 COLUMNS: Final = 32  # of a row that vectors can run along
 
 
@@ -114,7 +115,7 @@ class _Finder:
         """The products that take rows of the region's results, with the reshapes before them."""
         batches = prod(p.first.shape[: len(p.first.attrs["lhs_batching_dimensions"])])
         size = prod(rows.shape) // columns // max(batches, 1)
-        small = size * columns * p.first.dtype.itemsize <= BATCH
+        small = size * columns * p.first.dtype.itemsize <= BATCH and batches >= BATCHES
         # One matrix that all rows are multiplied by is mostly one of weights, better packed once than for each block.
         most = columns // SHARED if batches == 1 else None
         if _is_shared(p.first, most):
