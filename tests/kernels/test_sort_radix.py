@@ -139,6 +139,16 @@ def test_axes(shape, dimension):
     check(sort(types, of_jax, dimension), "x86-avx512", arrays=arrays)
 
 
+@pytest.mark.parametrize("kind", ["TOTALORDER", "FLOAT"])
+def test_rows_that_share_arrays(kind, monkeypatch):
+    monkeypatch.setattr(sort_radix, "STACK", 100)
+    monkeypatch.setattr(sort_radix, "SLOTS", 3)
+    t = TensorType(f32, (11, 130))
+    x = np.nan_to_num(values(t, few=True))
+    kernel = check(sort([t, t.with_dtype(i64)], plain("GT", kind)), "x86-avx2", [x, values(t.with_dtype(i64))])
+    assert kernel.lowered.phases[0].units == 3
+
+
 @pytest.mark.parametrize("d", [f32, f64, f16])
 @pytest.mark.parametrize("direction", ["LT", "GT"])
 def test_partial_orders(d, direction, monkeypatch):

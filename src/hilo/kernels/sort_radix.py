@@ -30,6 +30,7 @@ STACK: Final = 1 << 14  # elements whose arrays are on the stack
 CHUNK: Final = 1 << 15  # elements of a chunk
 CHUNKS: Final = 64
 MANY: Final = 8  # rows that are enough units
+SLOTS: Final = 16  # rows whose arrays are in scratch at a time
 NS: Final = 1.5  # nanoseconds of one element in one pass
 NARROW: Final = 8  # bits of a digit: few, where counts would cost much, or elements go to many places in memory
 WIDE: Final = 11
@@ -103,19 +104,24 @@ class _Radix(MergeSort):
 
     # ---- whole rows
     def whole_rows(self) -> Phase:
-        """The phase whose units are rows."""
+        """The phase whose units are rows; if their arrays are not on the stack, runs of rows that share them."""
         b, f, n = self.b, self.form, self.n
         _, begin, end = self.func.params
         one = sum(-(-s * n // 64) * 64 for s in f.sizes)
         counts = [b.alloca(4 << width) for _, width in f.digits]
         arrays = [b.alloca(one) for _ in range(2)] if n <= STACK else []
-        start = self.scratch
+        start, share = self.scratch, 1
         if not arrays:
-            self.scratch += 2 * one * self.rows
+            share = -(-self.rows // SLOTS)
+            self.scratch += 2 * one * -(-self.rows // share)
 
         def unit(u: Node) -> None:
-            r = index.loop_var(u, 0, self.rows)
             first, second = arrays or (b.gep(self.space, b.add(b.mul(u, 2 * one), start + i * one)) for i in (0, 1))
+            lo = b.mul(u, share)
+            b.for_(lo, b.smin(b.add(lo, share), self.rows), 1, lambda r: row(r, first, second))
+
+        def row(number: Node, first: Node, second: Node) -> None:
+            r = index.loop_var(number, 0, self.rows)
             source, result = self.row(r)
             for c, (_, width) in zip(counts, f.digits, strict=True):
                 b.memset(c, 0, 4 << width)
@@ -143,7 +149,7 @@ class _Radix(MergeSort):
 
         b.for_(begin, end, 1, unit)
         b.ret()
-        return Phase(self.func, self.rows, n * NS * (2.0 + len(f.digits)) + 100.0)
+        return Phase(self.func, -(-self.rows // share), share * (n * NS * (2.0 + len(f.digits)) + 100.0))
 
     def _pass_or_none(self, counts: Node, digit: tuple[int, int], here: Node, there: Node) -> tuple[Node, Node]:
         """One pass, unless all elements have the same digit; gives where they are then, and the other array."""
