@@ -180,13 +180,19 @@ def bind(f: Function, constants: Mapping[int, Any]) -> Function:
     return f.replace(params=kept, ops=ops, results=[new[r] for r in f.results])
 
 
-def plan(f: Function, target: Target, donated: Mapping[int, int | None] = NONE_DONATED) -> Program:
-    """The program of a scheduled function: kernels, steps, buffers with their places."""
+def plan(f: Function, target: Target, donated: Mapping[int, int | None] = NONE_DONATED,
+         limit: int | None = None) -> Program:  # fmt: skip
+    """The program of a scheduled function: kernels, steps, buffers with their places. `limit`: the most bytes that
+    temporaries may take, for which values are computed again."""
     from hilo import kernels
     from hilo.plan.assign import assign_buffers
     from hilo.plan.build import plan_program
     from hilo.plan.limits import check_sizes
 
+    if limit is not None:
+        from hilo.plan.fit import fit
+
+        return fit(f, lambda g: plan(g, target, donated), limit, donated)
     check_sizes(f)
     guarded = any(o.kind.full_name == "hilo.guards" and o.attrs["guards"] for o in f.ops)
     if not guarded and not has_unknown_sizes(f):
@@ -298,7 +304,11 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         machine = machine.plain()
     with trace.phase("plan") as made:
         with choices(options, machine):
-            program = plan(f, machine, donated)
+            program = plan(f, machine, donated, options.memory_limit)
+        if options.verify:
+            from hilo.plan.check import check_plan
+
+            check_plan(program)
         made.append(ProgramText(program))
         kernels = [c.lowered for c in program.calls()]
         trace.part("kernels", 0.0, f"{len(kernels)} kernels, {len(set(map(id, kernels)))} different")
