@@ -30,7 +30,7 @@ from hilo.loop.builder import Builder, Func, Node
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
 from hilo.ops.fusion import Elements, Indices, Source
-from hilo.ops.rows import NotRows, analyse, at_shape, captures, initial, inputs
+from hilo.ops.rows import NotRows, analyse, at_shape, captures, initial, inputs, read_in_place
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -78,6 +78,7 @@ class _Kernel:
     ) -> None:  # fmt: skip
         self.p, self.rows, self.body, self.target, self.count = p, p.rows, body, target, count
         self.near = near
+        self.own = [x for x in body.params if x in read_in_place(body, p.rows)]
         self.func = new_func("rows")
         self.b = Builder(self.func)
         self.bufs, self.begin, self.end = self.func.params
@@ -195,6 +196,7 @@ class _Kernel:
         ordered = not all(self.combiners[r].free for r in reduces)
         copies = len(rows)
         vectorized = p.inner and not ordered
+        ahead = self.read_ahead() if k == 1 and p.inner else []
         if vectorized:
             copies = p.unroll
         lanes = p.lanes if vectorized else rows[0].vector.lanes
@@ -241,6 +243,12 @@ class _Kernel:
             for _, stores in made:
                 for store in stores:
                     store()
+            for x in ahead:
+                for _, v, at, _ in turns if len(vectors) > 1 else ():
+                    place = index.linear(at, self.rows.shape)
+                    step = place.first_lane() if v.lanes > 1 else place
+                    row = prod(sizes) * x.type.dtype.itemsize
+                    b.prefetch(b.gep(x.ptr, index.node(b, step * x.type.dtype.itemsize + row)))
             return out
 
         def loop(depth: int, loops: list[Index], states: list[Elems]) -> list[Elems]:
@@ -297,6 +305,16 @@ class _Kernel:
                 done.extend(self.combiners[r].across(b, e))
             states = [tuple(done)]
         return states[: len(rows)]
+
+    def read_ahead(self) -> list[Buffer]:
+        """The operands of the full size whose next row is brought into the cache while this one is computed with."""
+        size = sum(p.tensor.nbytes for p in self.own)
+        row = prod(self.p.reduced.sizes)
+        if self.near or not isinstance(size, int) or size <= self.target.l2 or not isinstance(row, int):
+            return []
+        if row * sum(p.dtype.itemsize for p in self.own) > self.target.l2 // 4:
+            return []
+        return [self.params[p] for p in self.own]
 
     def _elements(
         self, row: _Row, v: Vector, at: Indices, where: list[Index], k: int

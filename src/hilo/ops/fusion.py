@@ -34,8 +34,9 @@ class fusion:
 
     `kind` says what kernel it is for: "loop" (all results have one shape and are computed element by element), "rows"
     (reductions, and what is computed from them row by row), "contraction" (one `dot_general`, `dot` or `convolution` of
-    parameters, and one result that is computed from its elements, each from the one at the same place) or "attention" (a product, a
-    row region of the product's rows, another product). Made by passes/fuse.py and passes/attention.py.
+    parameters, and one result that is computed from its elements, each from the one at the same place) or "attention"
+    (a product, a row region of the product's rows, and products that take the region's results batch by batch; their
+    results, and those of the region that others need). Made by passes/fuse.py and passes/attention.py.
     """
 
     @staticmethod
