@@ -105,7 +105,7 @@ class _Tuner:
     def run(self) -> Report:
         base = self.compile({})
         self.best: tuple[Executable, dict[str, Values]] = base, {}
-        for t in self.steps(base, 3):
+        for t in self.steps(base, np.minimum(self.counted(base), self.counted(base))):
             k = self.kernels.setdefault(self.key(t), Kernel(self.key(t), t.name, t.op, t.choices))
             k.before = k.after = k.before + t.seconds
             k.source = t.source
@@ -162,7 +162,7 @@ class _Tuner:
             return False
         if self.best[1] != best:
             self.best = self.compile(best), best
-        ours, theirs = self.race(self.best[0], other)
+        ours, theirs = self.race(self.best[0], other, ROUND_SECONDS)
         for key, values in tried.items():
             k = self.kernels[key]
             k.tried += 1
@@ -180,7 +180,7 @@ class _Tuner:
                 self.refused.append(f"{k.name} {k.values}: the results differ by more than roundings")
                 k.values = {}
         found = self.found()
-        ours, theirs = self.race(base, self.compile(found))
+        ours, theirs = self.race(base, self.compile(found), 3 * ROUND_SECONDS)
         for k in self.kernels.values():
             k.before = k.after = ours.get(k.key, k.before)
             if k.key in found and theirs.get(k.key, k.before) < k.before * (1 - LEAST_GAIN):
@@ -201,29 +201,24 @@ class _Tuner:
                 results.append(compile_function(f, threads=self.threads, options=options)(*arrays))
         return all(close(a, b, self.same_bits) for a, b in zip(*results, strict=True))
 
-    def race(self, a: Executable, b: Executable) -> tuple[dict[str, float], dict[str, float]]:
-        """The least seconds of each kernel in one call of two programs that run in turns."""
+    def race(self, a: Executable, b: Executable, seconds: float) -> tuple[dict[str, float], dict[str, float]]:
+        """Seconds of each kernel in one call of two programs that run in turns: the least that each step took."""
         least, most = ROUNDS
-        best: tuple[dict[str, float], dict[str, float]] = ({}, {})
-        end = time.perf_counter() + ROUND_SECONDS
-        for f in (a, b):
+        programs = (a, b)
+        for f in programs:
             f(*self.args)
-        for n in range(most):
+        end = time.perf_counter() + seconds
+        best = [self.counted(f) for f in programs]
+        for n in range(1, most):
             if n >= least and time.perf_counter() > end:
                 break
-            for f, found in zip((a, b), best, strict=True):
-                for key, spent in self.by_kernel(self.once(f)).items():
-                    found[key] = min(found.get(key, spent), spent)
-        return best
+            best = [np.minimum(c, self.counted(f)) for c, f in zip(best, programs, strict=True)]
+        first, second = (self.by_kernel(self.steps(f, c)) for f, c in zip(programs, best, strict=True))
+        return first, second
 
-    def steps(self, f: Executable, calls: int) -> list[StepTime]:
-        """The kernels' steps, with the least time that each took."""
-        counters = [self.counted(f) for _ in range(calls)]
-        least = np.min(np.stack(counters), axis=0)
-        return [t for t in f.profile(least) if t.source is not None and t.runs]
-
-    def once(self, f: Executable) -> list[StepTime]:
-        return self.steps(f, 1)
+    def steps(self, f: Executable, counters: np.ndarray) -> list[StepTime]:
+        """The steps that are kernels, and ran."""
+        return [t for t in f.profile(counters) if t.source is not None and t.runs]
 
     def counted(self, f: Executable) -> np.ndarray:
         f.take_counters()

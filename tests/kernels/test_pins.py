@@ -38,6 +38,21 @@ CONV = """func.func @main(%x: tensor<1x14x14x32xf32>, %w: tensor<3x3x32x48xf32>)
   return %0 : tensor<1x14x14x48xf32>
 }"""
 
+ATTENTION = """func.func @main(%q: tensor<2x600x16xf32>, %k: tensor<2x600x16xf32>, %v: tensor<2x600x16xf32>)
+    -> tensor<2x600x16xf32> {
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2]
+      : (tensor<2x600x16xf32>, tensor<2x600x16xf32>) -> tensor<2x600x600xf32>
+  %e = stablehlo.exponential %s : tensor<2x600x600xf32>
+  %t = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [2]
+      : (tensor<2x600x600xf32>, tensor<f32>) -> tensor<2x600xf32>
+  %b = stablehlo.broadcast_in_dim %t, dims = [0, 1] : (tensor<2x600xf32>) -> tensor<2x600x600xf32>
+  %d = stablehlo.divide %e, %b : tensor<2x600x600xf32>
+  %r = stablehlo.dot_general %d, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+      : (tensor<2x600x600xf32>, tensor<2x600x16xf32>) -> tensor<2x600x16xf32>
+  return %r : tensor<2x600x16xf32>
+}"""
+
 
 def dot(m: int, n: int, k: int, turned: bool = False, pin: str = "") -> str:
     b = f"{n}x{k}" if turned else f"{k}x{n}"
@@ -61,6 +76,7 @@ PROGRAMS = {
     "rows": ROWS,
     "chunks": ALL,
     "convolution": CONV,
+    "attention": ATTENTION,
 }
 
 
@@ -83,6 +99,14 @@ def test_every_value_gives_right_results_and_the_same_bits_where_it_is_said(name
                 if pins.KNOBS[pins.general(c.knob)].exact:
                     assert g.tobytes() == w.tobytes(), pin
                 np.testing.assert_allclose(g, w, rtol=1e-4, atol=1e-4 * np.abs(w).max(), err_msg=pin)
+
+
+def test_attention_may_be_off() -> None:
+    args = [np.random.default_rng(k).standard_normal((2, 600, 16)).astype(np.float32) / 4 for k in range(3)]
+    whole, parts = (hilo.compile(ATTENTION, options=Options(pin=p, profile=True)) for p in ("", "attention=off"))
+    assert whole(*args)[0].tobytes() == parts(*args)[0].tobytes()
+    assert [t.strategy for t in whole.profile()] == ["attention"]
+    assert len(parts.profile()) == 3
 
 
 def test_an_op_goes_before_the_module_and_both_before_what_was_tuned() -> None:

@@ -1,6 +1,6 @@
 """Attention by blocks of rows: product, row region, further products for a few rows at a time. Imports ops, kernels.
 
-A unit is a block of rows of one batch: its scores stay in the second-level cache. Each row gets the operations that the
+A unit is a block of rows of one batch: its scores stay in a cache. Each row gets the operations that the
 kernels one after the other would do, in the same order, so that the result is the same: the region's own kernel does
 just the rows of the block, in arrays that would begin at such an address that these rows lie in the block's memory.
 """
@@ -19,6 +19,7 @@ from hilo.kernels.contraction_pack import offset
 from hilo.kernels.elementwise import new_func
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, pointer
+from hilo.kernels.pins import choose
 from hilo.loop import index
 from hilo.loop.builder import Builder, Node
 from hilo.loop.index import Index
@@ -29,7 +30,7 @@ from hilo.ops.fusion import contracts
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
-BYTES: Final = 2 << 20  # of a block's scores, which any cache but the first serves well
+BYTES: Final = 1 << 20  # of a block's scores, which any cache but the first serves well
 UNITS: Final = 4  # that there should be
 STACK: Final = 4 << 20  # bytes of it that a block may take
 ROWS: Final = (32, 256)  # of a block: fewest, so that the other operand of a product is worth packing, and most
@@ -69,7 +70,9 @@ class _Attention:
             return None
         self.own_rows = region
         itemsize = max(t.itemsize for t in (self.first.dtype, *(r.dtype for r in self.kept())))
-        high = self.rows(itemsize) if all(map(self.by_rows, self.parts[2:])) else self.size
+        high = self.size
+        if all(map(self.by_rows, self.parts[2:])):
+            high = choose("attention.rows", self.rows(itemsize), (32, 64, 128, 256), least=1, most=self.size)
         count = -(-self.size // high)
         found = {m: self.blocks(m) for m in {high, self.size % high or high}}
         lowered = [p for parts in found.values() for p in parts or ()]
@@ -106,7 +109,7 @@ class _Attention:
 
     def rows(self, itemsize: int) -> int:
         """Rows of a block: all of about one size, few enough for the caches and for several threads."""
-        most = max(BYTES, self.target.l2 // 2) // (self.columns * itemsize)
+        most = BYTES // (self.columns * itemsize)
         most = max(ROWS[0], min(ROWS[1], most, self.batches * self.size // UNITS))
         return -(-self.size // -(-self.size // most))
 

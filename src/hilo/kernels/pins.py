@@ -46,6 +46,7 @@ KNOBS: Final[dict[str, Knob]] = {
     "rows.chunk": Knob("elements of a long reduction that one unit does; 0: all", "a number", False),
     "loop.unroll": Knob("vectors side by side in an elementwise loop", "1, 2, 4, 8, 16", True),
     "loop.stream": Knob("stores past the caches", "on, off", True),
+    "attention.rows": Knob("rows of the scores that are computed together", "a number", True),
     "attention": Knob("product, softmax, product as one kernel, by blocks of rows", "on, off", True),
 }  # fmt: skip
 
@@ -74,6 +75,7 @@ class _Asked:
     tuned: Mapping[str, str]
     op: Op
     kind: str  # of the contraction that it is, if it is one
+    lenient: bool  # it has several contractions: what does not fit one may fit another
     made: dict[str, Choice] = field(default_factory=dict)
 
 
@@ -149,7 +151,7 @@ def kernel_of(op: Op) -> Iterator[dict[str, Choice]]:
         yield outer.made
         return
     kinds = [k for k in map(_contraction, _ops(op)) if k]
-    asked = _Asked(of_op(op), {} if lookup is None else lookup(op), op, kinds[0] if kinds else "")
+    asked = _Asked(of_op(op), {} if lookup is None else lookup(op), op, kinds[0] if kinds else "", len(kinds) > 1)
     token = _KERNEL.set(asked)
     try:
         yield asked.made
@@ -206,7 +208,7 @@ def choose(knob: str, chosen: T, among: Iterable[T], *, least: int = 0, most: in
         if read is not None:
             value, how = read, name
             break
-        if name == "pinned":
+        if name == "pinned" and not (asked and asked.lenient):
             values = ", ".join(map(shown, dict.fromkeys((chosen, *options))))
             multiples = f" in steps of {step}" if step > 1 else ""
             numbers = f", or a number from {least} to {most}{multiples}" if most is not None else ""
