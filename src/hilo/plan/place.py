@@ -52,11 +52,12 @@ def place(
     exact = exact or size
     own = sorted((b for b in buffers if b.shares is None and b.first >= 0), key=lambda b: -size(b))
     large, small = own[:MOST], own[MOST:]
-    rooms = sorted(rooms, key=lambda r: r.size)
+    rooms = sorted(rooms, key=lambda r: (r.size, r.end))
     orders = [large]
     if len(large) <= TRIES:
         orders.append(sorted(large, key=lambda b: -size(b) * (b.last - b.first + 1)))
         orders.append(sorted(large, key=lambda b: (b.first, -size(b))))
+        orders.append(sorted(large, key=lambda b: (-b.last, -size(b))))
     least = least_size(large, exact, rooms)
     best = 0, {}
     for k, order in enumerate(orders):
