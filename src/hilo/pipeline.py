@@ -446,7 +446,9 @@ def text_after(module: Module, phase: str, *, entry: str = "main", target: str =
         parts = stage_modules(module, entry)
         return "\n".join(text_after(m, phase, entry=entry, target=target, options=options) for m in parts)
     if phase == "plan":
-        return str(ProgramText(plan(f, Target.named(target))))
+        machine = Target.named(target) if options.opt else Target.named(target).plain()
+        with choices(options, machine):
+            return str(ProgramText(plan(f, machine)))
     return program_text(trace.after(phase))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import Result
@@ -71,3 +72,14 @@ def test_quick_code(hilo: Hilo) -> None:
 def test_help_has_examples(hilo: Hilo) -> None:
     assert "hilo bench model.mlir --explain --json" in hilo("bench", "--help").stdout
     assert "-O0" in hilo("compile", "--help").stdout
+
+
+def test_run_time_sizes(hilo: Hilo) -> None:
+    Path("dynamic.mlir").write_text(
+        "func.func @main(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {\n"
+        "  %0 = stablehlo.exponential %x : tensor<?x8xf32>\n  return %0 : tensor<?x8xf32>\n}"
+    )
+    result = hilo("bench", "dynamic.mlir", "--seconds", "0", "--dim", "5", "--explain", "--json")
+    (kernel,) = json.loads(result.stdout)["kernels"]
+    assert kernel["runs"] == 1
+    assert "choose them with --dim N" in hilo("bench", "dynamic.mlir").stderr

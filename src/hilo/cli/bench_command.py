@@ -16,6 +16,7 @@ from hilo.cli.common import (
     entry_option,
     function,
     opt_option,
+    sizes,
     target_option,
     threads_option,
 )
@@ -39,6 +40,7 @@ WIDTH = 160  # of tables that no terminal shows
     metavar="SEED",
     help="Random arrays if no files are named.",
 )
+@click.option("--dim", type=click.IntRange(0), metavar="N", help="Sizes known only at run time are N.")
 @click.option(
     "--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="How long to measure; at least 5 calls."
 )
@@ -49,7 +51,7 @@ WIDTH = 160  # of tables that no terminal shows
 @click.option("--limits", "again", is_flag=True, help="With --explain: measure the machine's limits again.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, opt: int | None,
-            seed: int, seconds: float, explain: bool, order: str, most: int, again: bool,
+            seed: int, dim: int | None, seconds: float, explain: bool, order: str, most: int, again: bool,
             as_json: bool) -> None:  # fmt: skip
     """Time the compilation of a program and its calls.
 
@@ -64,7 +66,7 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     hilo bench model.mlir --explain --json > figures.json
     """
     module = hilo.load(file)
-    args = arguments(function(module, entry), arrays, seed)
+    args = arguments(function(module, entry), arrays, seed, lambda: sizes(module, entry, dim))
     options = compile_options(opt)
     cpu, wall = time.process_time(), time.perf_counter()
     f = hilo.compile(module, entry=entry, target=target, threads=threads, options=options)
