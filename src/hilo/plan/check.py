@@ -39,7 +39,7 @@ class _Memory:
 def check_plan(program: Program) -> None:
     """Raise `Error` if a step of `program` reads memory that something else was written to since; run-time sizes are
     not looked at."""
-    if isinstance(program.arena_size, int):
+    if program.symbols is None:
         _steps(program.steps, _Memory())
 
 
