@@ -79,21 +79,22 @@ class Report:
 
 
 def tune(module: Module, args: Sequence[Any], store: Tuned | None, *, entry: str = "main", threads: int | None = None,
-         options: Options, seconds: float = 30.0, same_bits: bool = False,
+         constants: Mapping[int, Any] | None = None, options: Options, seconds: float = 30.0, same_bits: bool = False,
          progress: Callable[[float, str], None] = lambda done, what: None) -> Report:  # fmt: skip
     """Search for at most about `seconds` (compiling counts); keep what was found in `store`.
 
     `same_bits`: only knobs whose values never change a bit of the results. Otherwise results are compared within the
-    bound that another order of summing allows. `progress(part done, what is tried)`.
+    bound that another order of summing allows. `constants`: as of `hilo.compile`. `progress(part done, what is tried)`.
     """
-    return _Tuner(module, args, store, entry, threads, options, seconds, same_bits, progress).run()
+    return _Tuner(module, args, store, entry, threads, constants or {}, options, seconds, same_bits, progress).run()
 
 
 class _Tuner:
     def __init__(self, module: Module, args: Sequence[Any], store: Tuned | None, entry: str, threads: int | None,
-                 options: Options, seconds: float, same_bits: bool,
+                 constants: Mapping[int, Any], options: Options, seconds: float, same_bits: bool,
                  progress: Callable[[float, str], None]) -> None:  # fmt: skip
         self.module, self.args, self.store = module, args, store
+        self.constants = constants
         self.entry, self.threads, self.same_bits, self.progress = entry, threads, same_bits, progress
         self.options = options.replace(profile=True, tuned=False, time=False, dump="", print=())
         self.start = time.perf_counter()
@@ -240,7 +241,8 @@ class _Tuner:
 
     def compile(self, values: Mapping[str, Values]) -> Executable:
         with pins.measured(lambda op: values.get(pins.content(op), {}) if values else {}):
-            return compile_module(self.module, entry=self.entry, threads=self.threads, options=self.options)
+            return compile_module(self.module, entry=self.entry, threads=self.threads, constants=self.constants,
+                                  options=self.options)  # fmt: skip
 
 
 def alone(op: Op) -> Function:

@@ -15,11 +15,11 @@ Hilo = Callable[..., Result]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Times as if unrolled by one were the fastest."""
+    """Times as if ones and twos were the fastest."""
     monkeypatch.setattr(tuning, "ROUNDS", (1, 1))
 
     def times(self: object, steps: list) -> dict[str, float]:
-        return {self.key(t): 0.25 if any(c.how and c.value == 1 for c in t.choices) else 1.0  # type: ignore[attr-defined]
+        return {self.key(t): 0.25 if any(c.how and c.value in (1, 2) for c in t.choices) else 1.0  # type: ignore[attr-defined]
                 for t in steps}  # fmt: skip
 
     monkeypatch.setattr(tuning._Tuner, "by_kernel", times)
@@ -54,6 +54,18 @@ def test_a_dry_run_keeps_nothing(hilo: Hilo) -> None:
     assert not Path("cache/tuned").exists()
 
 
+def test_weights_that_are_constants(hilo: Hilo) -> None:
+    Path("dot.mlir").write_text(
+        "func.func @main(%a: tensor<50x70xf32>, %b: tensor<70x90xf32>) -> tensor<50x90xf32> {\n"
+        "  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]\n"
+        "      : (tensor<50x70xf32>, tensor<70x90xf32>) -> tensor<50x90xf32>\n  return %0 : tensor<50x90xf32>\n}"
+    )
+    result = hilo("tune", "dot.mlir", "--bind", "1", "--seconds", "20")
+    assert "kept beside the cache" in result.stdout, result.output
+    assert "(tuned)" in hilo("bench", "dot.mlir", "--bind", "1", "--seconds", "0", "--explain").stdout
+    assert "(tuned)" not in hilo("bench", "dot.mlir", "--seconds", "0", "--explain").stdout
+
+
 def test_no_time(hilo: Hilo) -> None:
     result = hilo("tune", "rows.mlir", "x.npy", "--seconds", "0")
     assert result.exit_code == 0
@@ -68,6 +80,8 @@ def test_no_time(hilo: Hilo) -> None:
         (("rows.mlir",), {"HILO_OPT": "0"}, "leave HILO_OPT and HILO_TARGET as they are"),
         (("rows.mlir",), {"HILO_TARGET": "x86-sse2"}, "leave HILO_OPT and HILO_TARGET as they are"),
         (("rows.mlir", "narrow.npy"), {}, "expected f32[4,8]"),
+        (("rows.mlir", "--bind", "1"), {}, "--bind 1: arguments have numbers from 0 to 0"),
+        (("rows.mlir", "--bind", "0-x"), {}, "--bind 0-x: arguments have numbers from 0 to 0"),
     ],
 )
 def test_mistakes_are_one_line(hilo: Hilo, arguments: tuple[str, ...], environment: dict[str, str],

@@ -12,6 +12,8 @@ import click
 import hilo
 from hilo.cli.common import (
     arguments,
+    bind_option,
+    bound,
     compile_options,
     entry_option,
     function,
@@ -31,6 +33,7 @@ WIDTH = 160  # of tables that no terminal shows
 @target_option
 @threads_option
 @opt_option
+@bind_option
 @click.option(
     "--random",
     "seed",
@@ -51,7 +54,7 @@ WIDTH = 160  # of tables that no terminal shows
 @click.option("--limits", "again", is_flag=True, help="With --explain: measure the machine's limits again.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, opt: int | None,
-            seed: int, dim: int | None, seconds: float, explain: bool, order: str, most: int, again: bool,
+            bind: str, seed: int, dim: int | None, seconds: float, explain: bool, order: str, most: int, again: bool,
             as_json: bool) -> None:  # fmt: skip
     """Time the compilation of a program and its calls.
 
@@ -63,13 +66,16 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     hilo bench model.mlir
     hilo bench model.mlir --threads 1 --explain --most 10
     hilo bench model.mlir --explain --sort order
+    hilo bench model.mlir --bind 1-160                  weights are constants
     hilo bench model.mlir --explain --json > figures.json
     """
     module = hilo.load(file)
     args = arguments(function(module, entry), arrays, seed, lambda: sizes(module, entry, dim))
+    constants, args = bound(bind, args)
+    how: dict[str, Any] = {"entry": entry, "target": target, "threads": threads, "constants": constants}
     options = compile_options(opt)
     cpu, wall = time.process_time(), time.perf_counter()
-    f = hilo.compile(module, entry=entry, target=target, threads=threads, options=options)
+    f = hilo.compile(module, options=options, **how)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     times: list[float] = []
     end = time.perf_counter() + seconds
@@ -93,8 +99,7 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
         from hilo.runtime.limits import known
 
         limits = known(f.num_threads, cache_of(options), again=again)
-        profiled = hilo.compile(module, entry=entry, target=target, threads=threads,
-                                options=options.replace(profile=True))  # fmt: skip
+        profiled = hilo.compile(module, options=options.replace(profile=True), **how)
         steps = ordered(sampled(profiled, args, seconds), order)
         if any(t.flops * t.runs > limits.fma * 1e9 * t.seconds for t in steps):  # the machine was busy then
             limits = known(f.num_threads, cache_of(options), again=True)

@@ -49,6 +49,22 @@ def compile_options(opt: int | None) -> Options:
     return Options.from_env() if opt is None else Options.from_env(opt=opt)
 
 
+def bind_option(f: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option("--bind", default="", metavar="NUMBERS", help="Arguments that are constants, e.g. 1,3-5.")(f)
+
+
+def bound(text: str, args: list[np.ndarray]) -> tuple[dict[int, np.ndarray], list[np.ndarray]]:
+    """The arguments that `text` ("1,3-5") names, by number, and the others. Raises `Error` for a wrong one."""
+    numbers: set[int] = set()
+    for part in filter(None, (x.strip() for x in text.split(","))):
+        first, dash, last = part.partition("-")
+        ends = (first, last if dash else first)
+        if not all(x.isascii() and x.isdigit() for x in ends) or int(ends[1]) >= len(args):
+            raise Error(f"--bind {part}: arguments have numbers from 0 to {len(args) - 1}")
+        numbers.update(range(int(ends[0]), int(ends[1]) + 1))
+    return {i: args[i] for i in sorted(numbers)}, [a for i, a in enumerate(args) if i not in numbers]
+
+
 def function(module: Module, name: str) -> Function:
     """The function called `name`, or an error that lists the others."""
     if name not in module.functions:

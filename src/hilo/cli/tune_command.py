@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import hilo
-from hilo.cli.common import arguments, entry_option, function, sizes, threads_option
+from hilo.cli.common import arguments, bind_option, bound, entry_option, function, sizes, threads_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.argument("arrays", nargs=-1, type=click.Path())
 @entry_option
 @threads_option
+@bind_option
 @click.option("--seconds", type=click.FloatRange(0), default=30.0, show_default=True, help="About how long to search.")
 @click.option("--random", "seed", type=click.IntRange(0), default=0, show_default=True, metavar="SEED",
               help="Random arrays if no files are named.")  # fmt: skip
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--same-bits", is_flag=True, help="Only what never changes a bit of the results (docs/tuning.md).")
 @click.option("--dry-run", is_flag=True, help="Show what there is to gain; keep nothing.")
 @click.option("--most", type=click.IntRange(0), default=20, metavar="N", help="Kernels in the table.  [default: 20]")
-def command(file: str, arrays: tuple[str, ...], entry: str, threads: int | None, seconds: float, seed: int,
+def command(file: str, arrays: tuple[str, ...], entry: str, threads: int | None, bind: str, seconds: float, seed: int,
             dim: int | None, same_bits: bool, dry_run: bool, most: int) -> None:  # fmt: skip
     """Try other tiles, blocks, units ... in every kernel of a program, and keep what is faster on this machine.
 
@@ -40,6 +41,7 @@ def command(file: str, arrays: tuple[str, ...], entry: str, threads: int | None,
     \b
     hilo tune model.mlir
     hilo tune model.mlir x.npy --seconds 300
+    hilo tune model.mlir --bind 1-160           weights are constants
     hilo tune model.mlir --same-bits --dry-run
     """
     from rich.console import Console
@@ -51,13 +53,14 @@ def command(file: str, arrays: tuple[str, ...], entry: str, threads: int | None,
 
     module = hilo.load(file)
     args = arguments(function(module, entry), arrays, seed, lambda: sizes(module, entry, dim))
+    constants, args = bound(bind, args)
     options = Options.from_env()
     if not options.opt or options.target != "host":
         raise hilo.Error("tuning measures what this machine runs: leave HILO_OPT and HILO_TARGET as they are")
     store = None if dry_run else tuned_of(options, Target.host())
     with _progress() as progress:
-        report = tune(module, args, store, entry=entry, threads=threads, options=options, seconds=seconds,
-                      same_bits=same_bits, progress=progress)  # fmt: skip
+        report = tune(module, args, store, entry=entry, threads=threads, constants=constants, options=options,
+                      seconds=seconds, same_bits=same_bits, progress=progress)  # fmt: skip
     console = Console()
     if not console.is_terminal:
         console = Console(width=140)
@@ -83,7 +86,7 @@ def as_table(report: Report, most: int) -> Table:
                       str(k.tried), values)  # fmt: skip
     table.add_section()
     gain = report.before / report.after if report.after else 1.0
-    table.add_row(f"all {len(report.kernels)} kernels", f"{report.before * 1e6:.2f}", f"{report.after * 1e6:.2f}",
+    table.add_row(f"all {len(report.kernels)}", f"{report.before * 1e6:.2f}", f"{report.after * 1e6:.2f}",
                   f"{gain:.2f}x")  # fmt: skip
     return table
 

@@ -14,7 +14,7 @@ from hilo.errors import Unsupported
 from hilo.ir.dims import Undecided
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, result_types
-from hilo.kernels import convolution_direct, elementwise, fusion, rows
+from hilo.kernels import convolution_direct, elementwise, fusion, pins, rows
 from hilo.kernels.items import lower_items
 from hilo.kernels.lowered import Lowered
 from hilo.ops.as_rows import dot_as_sum
@@ -35,7 +35,10 @@ def lower(op: Op, target: Target) -> Lowered:
     problem: Unsupported | None = None
     for strategy in _WAYS.get(op.kind.full_name, (_elements, *_ANY)):
         try:
-            return strategy(op, target)
+            with pins.kernel_of(op) as choices:
+                lowered = strategy(op, target)
+                lowered.choices = tuple(choices.values())
+                return lowered
         except Unsupported as e:
             problem = e
     assert problem is not None
