@@ -274,7 +274,8 @@ class _Lowering:
         stream = m == 1 and column == 1 and k > 1
 
         def planned(bound: bool) -> Plan:
-            options = {"b_row": row, "b_column": column, "inner": inner and isinstance(m, int), "stream": stream}
+            options = {"b_row": row, "b_column": column, "inner": inner and isinstance(m, int), "stream": stream,
+                       "a_turned": a.row == 1 and a.column != 1 and is_static(sizes)}  # fmt: skip
             if is_static(sizes):
                 return plan(sizes, r, self.target, **options, bound=bound)
             small = planned_for(sizes, self.expected_rows)
@@ -302,7 +303,7 @@ class _Lowering:
         if p.kind != whole.kind:
             return None
         _, m, n, _ = p.sizes
-        p = replace(p, block_k=whole.block_k, split_k=whole.split_k, block_m=max(m, 1), block_n=max(n, 1))
+        p = replace(p, block_k=whole.block_k, split_k=whole.split_k, block_m=max(m, 1), block_n=max(n, 1), turned_a=False)
         if p.kind == "tile" and a.column == 1 and a.row * self.r.size % 4096 == 0:
             p = few_rows(p, self.target)
         return self.nested(a, b, p)

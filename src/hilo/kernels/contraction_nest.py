@@ -10,8 +10,8 @@ from hilo.ir.types import TensorType
 from hilo.kernels import microkernel
 from hilo.kernels.contraction_finish import Finish
 from hilo.kernels.contraction_pack import phase_func
-from hilo.kernels.contraction_panels import PanelTurn, copy_panels, turn_panel
-from hilo.kernels.contraction_plan import Plan, Recipe
+from hilo.kernels.contraction_panels import PanelTurn, copy_panels, copy_run, turn_panel
+from hilo.kernels.contraction_plan import Plan, Recipe, turned_bytes
 from hilo.kernels.contraction_sizes import rests
 from hilo.kernels.lowered import Phase
 from hilo.kernels.memory import pointer
@@ -119,6 +119,7 @@ class Nest(Finish):
         bp = self.b_place.start(b, bufs, batch, self.b_size)
         c = self.c_place(b, bufs, split, batch) if self.where != "stack" else b.alloca(p.rows * p.width * size)
         panels = b.alloca(p.block_k * p.width * p.pack_panels * size) if p.pack_panels else None
+        a_panels = b.alloca(turned_bytes(p.block_m, p.rows, p.block_k, size)) if p.turned_a else None
         b_row, b_col = self.b_place.row * self.b_size, self.b_place.column * self.b_size
         narrow, bound = self.b_place.narrow, self.b_place.panels
         widest = n - n % p.width
@@ -158,13 +159,16 @@ class Nest(Finish):
                         added = b.add(b.mul(index.node(b, batch), n * 4), b.add(b.mul(j, 4), self.start))
                         init = b.select(first, b.gep(pointer(b, bufs, self.scratch_number), added), ct)
                         init_row = b.select(first, 0, c_row)
+                    a_at, a_k = b.gep(ak, b.mul(i, self.a.row * size)), self.a.column * size
+                    if a_panels is not None:
+                        a_at, a_k = turned_tile(a_panels, b.sub(i, m0)), rows * size
                     turn = b.binary("urem", b.binary("udiv", i, p.rows), -(-line_count // lines))
                     b.call(
                         name,
                         [
-                            b.gep(ak, b.mul(i, self.a.row * size)),
+                            a_at,
                             b.i64(self.a.row * size),
-                            b.i64(self.a.column * size),
+                            b.i64(a_k),
                             start,
                             b.i64(step),
                             ct,
@@ -198,6 +202,26 @@ class Nest(Finish):
                 if heights:
                     b.if_(b.cmp("eq", m1, m), last_rows)
 
+            def turned_tile(to: Node, i: Node) -> Node:
+                """Where a tile of A is that is packed from row `i` of the unit on."""
+                return b.gep(to, b.mul(b.binary("udiv", i, p.rows), turned_bytes(p.rows, p.rows, p.block_k, size)))
+
+            def turn_a(to: Node) -> None:
+                whole = m // p.rows * p.rows
+
+                def step(x: Node) -> None:
+                    source = b.gep(ak, b.mul(x, self.a.column * size))
+
+                    def copy(i: Node, rows: int) -> None:
+                        at = b.gep(turned_tile(to, b.sub(i, m0)), b.mul(x, rows * size))
+                        copy_run(b, r.scalar, b.gep(source, b.mul(i, size)), at, rows, p.lanes)
+
+                    b.for_(m0, b.smin(m1, whole), p.rows, lambda i: copy(i, p.rows))
+                    if m % p.rows:
+                        b.if_(b.cmp("eq", m1, m), lambda: copy(b.i64(whole), m % p.rows))
+
+                b.for_(0, kc, 1, step)
+
             def each_panel(lo: Node, hi: Node, f: PanelTurn) -> None:
                 """`f` for the panels of columns lo..hi, with the place of each among packed ones that begin at lo."""
 
@@ -226,6 +250,8 @@ class Nest(Finish):
                     copy_panels(b, r.scalar, narrow, bk, b_row, kc, n, lambda f: each_panel(lo, hi, f))
                 each_panel(lo, hi, columns)
 
+            if a_panels is not None:
+                turn_a(a_panels)
             if panels is None:
                 each_panel(n0, n1, columns)
             else:

@@ -43,6 +43,17 @@ def copy_panels(
     b.for_(0, kc, 1, row)
 
 
+def copy_run(b: Builder, scalar: str, source: Node, to: Node, count: int, lanes: int) -> None:
+    """Copy `count` elements that lie one after the other, in as few vectors of up to `lanes` as there can be."""
+    at = 0
+    while at < count:
+        while lanes > count - at:
+            lanes //= 2
+        v = VType(scalar, lanes)
+        b.store(b.gep(to, at * v.size), b.load(b.gep(source, at * v.size), v))
+        at += lanes
+
+
 def turn_panel(
     b: Builder,
     scalar: str,

@@ -31,6 +31,11 @@ STREAMED_ROWS: Final = 64  # beyond them packing B pays
 VECTOR_NS: Final = 0.3  # one multiply-add of vectors
 NEAR_NS: Final = 0.0125  # a byte that is read from a cache
 FAR_NS: Final = 0.05  # a byte of operands that do not fit into one
+TURNED_PANELS: Final = 3  # that read a block of A, from which it is worth being packed
+CROWDED_BYTES: Final = 4096  # multiples of which, as strides, use few sets of a cache
+TURNED_UNITS: Final = 8  # at most, as each copies its blocks of A and B
+TURNED_K: Final = 256  # of a packed block of A
+TURNED_BYTES: Final = 320 << 10  # of it at most, on the stack
 CROWDED_ROWS: Final = 8  # lines that one set of a first-level cache holds
 LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
@@ -83,7 +88,8 @@ class Plan:
     `kind`: "tile", "inner" (vectors along k) or "stream" (one row). Tiles are `rows` x `vectors`; units are blocks of
     `block_m` x `block_n`, times `splits` of `split_k` along k; inside, k goes in blocks of `block_k`.
     `pack_panels`: how many panels of B are packed together before they are used (0: B is read where it lies);
-    `transpose_b`: B lies with k contiguous. `cost`: nanoseconds (estimated) of it all on one thread.
+    `transpose_b`: B lies with k contiguous. `turned_a`: A lies with rows contiguous, and a unit's block of it is copied so
+    that each tile has its own together. `cost`: nanoseconds (estimated) of it all on one thread.
     """
 
     kind: str
@@ -99,6 +105,7 @@ class Plan:
     transpose_b: bool
     cost: float
     expected: tuple[int, int] = (0, 0)  # rows of M, where only a run knows how many
+    turned_a: bool = False
 
     @property
     def blocks(self) -> tuple[int, int, int, int]:
@@ -155,6 +162,8 @@ class Plan:
             b = f"B is packed, {self.pack_panels} panels at a time: {why}"
         else:
             b = "B is read where it lies"
+        if self.turned_a:
+            b += "; A is packed by blocks: its rows are contiguous"
         blocks = f"; k in blocks of {self.block_k}" if self.block_k < typical(k) and not self.skinny else ""
         return f"product, tiles {self.rows}x{self.width}", f"{b}{blocks}; {units}"
 
@@ -207,9 +216,10 @@ def balanced(total: int, most: int) -> int:
 
 
 def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: int, b_column: int, inner: bool,
-         stream: bool, bound: bool = False) -> Plan:  # fmt: skip
+         stream: bool, bound: bool = False, a_turned: bool = False) -> Plan:  # fmt: skip
     """Choose. `b_row`, `b_column`: strides of B along k and n, in elements; `inner`: both operands have k contiguous;
-    `stream`: one row of C and B has n contiguous; `bound`: B is a constant that may be laid out in panels."""
+    `stream`: one row of C and B has n contiguous; `bound`: B is a constant that may be laid out in panels;
+    `a_turned`: A has rows contiguous."""
     bt, m, n, k = sizes
     lanes = target.lanes(r.scalar)
     total = nanoseconds(sizes, r.size, lanes, target)
@@ -263,10 +273,17 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         block_k = balanced(k, max(64, (100 << 10) // (width * r.size)))
     elif split < k and n > width:
         block_k = min(block_k, 256)  # all columns pass while they are in the second-level cache
+    # Rows of A that lie side by side: each step of k is in another line, of few sets of a cache if k is long.
+    turned_a = a_turned and m > rows and n > (TURNED_PANELS - 1) * width and m * k * r.size > target.l1
+    turned_a = turned_a and m * r.size % CROWDED_BYTES == 0
+    if turned_a and not bound:
+        block_k = min(block_k, -(-balanced(k, TURNED_K) // lanes) * lanes)
     block_k = chosen_block(block_k, k, lanes, PANEL_BYTES // (width * r.size) if pack_panels else 0, streamed)
     m_blocks = min(per_batch, -(-m // (rows * MOST_TILES)))
     panels = -(-n // width)
     n_blocks = min(panels, -(-per_batch // m_blocks))
+    if turned_a:  # a block of A is copied for each block of columns
+        m_blocks, n_blocks = least_traffic(m, n, min(per_batch, TURNED_UNITS), (4 * rows, TURNED_PANELS * width))
     if n_blocks == panels:  # too narrow to be shared out by columns: by rows, though panels are then packed repeatedly
         fewest = rows * 4 if pack_panels else rows
         m_blocks = max(m_blocks, min(-(-m // fewest), -(-per_batch // n_blocks)))
@@ -275,11 +292,25 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     block_m = -(-balanced(m, -(-m // m_blocks)) // rows) * rows
     block_n = -(-balanced(n, -(-n // n_blocks)) // width) * width
     split = max(split, 1)
+    turned_a = turned_a and turned_bytes(block_m, rows, block_k, r.size) <= TURNED_BYTES
     return Plan(
         "tile", sizes, lanes, rows, vectors, block_m, block_n, max(block_k, 1), split, pack_panels,
         turned,
         total,
+        turned_a=turned_a,
     )
+
+
+def least_traffic(m: int, n: int, units: int, least: tuple[int, int]) -> tuple[int, int]:
+    """Numbers of blocks of M and N, of at least `least` each, for about `units` units that read the least."""
+    most_m, most_n = max(1, m // least[0]), max(1, n // least[1])
+    among = [(x, min(most_n, -(-units // x))) for x in range(1, min(most_m, units) + 1)]
+    return min(among, key=lambda t: (-min(units, t[0] * t[1]), t[0] * n + t[1] * m))
+
+
+def turned_bytes(block_m: int, rows: int, block_k: int, size: int) -> int:
+    """Of a packed block of A: between tiles a line is left out, lest all fall into one set of the cache."""
+    return -(-block_m // rows) * (rows * block_k * size + 64)
 
 
 def chosen_block(block_k: int, k: int, lanes: int, packed: int, streamed: bool) -> int:

@@ -1,7 +1,7 @@
 """Products of dense matrices by the walk over tiles of convolutions: a convolution of single elements. Imports kernels.
 
-For the usual kind of product (rows of A one after the other, columns of B side by side or B a constant, more than a few
-rows), whose sums are finished while they are in the first-level cache.
+For the usual kind of product (rows of A one after the other, B a constant in panels, or columns of B side by side and
+few rows), whose sums are finished while they are in the first-level cache.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 ROWS: Final = 28  # of A, from which tiles are used well
-FEW_ROWS: Final = 64  # up to which a B that is no constant is best read where it lies
-MANY_ROWS: Final = 168  # from which it is worth packing block by block; between the two contraction_nest.py is better
+FEW_ROWS: Final = 64  # up to which a B that is no constant is read where it lies; beyond, contraction_nest.py packs it
 
 
 def lower_product(c: Contraction, target: Target, epilogue: Epilogue | None, bound: bool) -> Lowered | None:
@@ -53,7 +52,7 @@ def planned(c: Contraction, target: Target, stored: DType, bound: bool) -> tuple
     plain = held in (f32, f64) and c.rhs.dtype is held and c.out.dtype is held and lanes > 1
     if not plain or bt != 1 or m < ROWS or n < 2 * lanes or k < 16:
         return None
-    if not bound and FEW_ROWS < m < MANY_ROWS:
+    if not bound and m > FEW_ROWS:
         return None
     if one_stride(c.m, "a") != k or one_stride(c.k, "a") != 1:
         return None
