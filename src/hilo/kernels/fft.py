@@ -64,7 +64,7 @@ def lower(op: Op, target: Target) -> Lowered:
     columns, last = (_Writer(name, op, target, s) for name in ("fft_columns", "fft_rows"))
     space = -(-matrix // RESULT_ALIGN) * RESULT_ALIGN
     return Lowered([columns.columns(rows, space), last.blocks(rows, space)], scratch=rows * space, tables=tables,
-                   strategy=STRATEGY, reason=f"{s.n1} x {s.n2} elements, {s.lanes} side by side; two phases")  # fmt: skip
+                   strategy=STRATEGY, reason=f"{s.n1} x {s.n2} elements, {s.lanes} together; two phases")  # fmt: skip
 
 
 def _matrix(s: Split, part: DType) -> int:
