@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -143,3 +145,42 @@ def test_what_does_not_fit_into_any_memory_is_not_compiled() -> None:
     t = "tensor<9999999999x9999999999xf32>"
     with pytest.raises(hilo.Error, match="larger than any memory"):
         hilo.compile(f"func.func @main() -> {t} {{\n%0 = stablehlo.iota dim = 0 : {t}\nreturn %0 : {t}\n}}")
+
+
+WRONG: list[tuple[Callable[[], Any], str]] = [
+    (lambda: hilo.compile(SAME, host=5), "host should be a HostQueues, not int"),
+    (lambda: hilo.interpret(SAME, GOOD, host=[hilo.HostQueues()]), "host should be a HostQueues, not list"),
+    (lambda: hilo.interpret(SAME, GOOD, probes="probes"), "probes should be a Probes, not str"),
+    (lambda: hilo.interpret_parallel(SAME, None), "inputs should be a list of arguments for each process"),
+    (lambda: hilo.interpret_parallel(SAME, [None]), "inputs should be a list of arguments for each process"),
+    (lambda: hilo.interpret_parallel(SAME, {0: [GOOD]}), "inputs should be a list of arguments for each process"),
+    (lambda: hilo.interpret_parallel(SAME, [[GOOD]], entry=5), "entry should be the name of a function, or one for"),
+    (lambda: hilo.interpret_parallel(SAME, [[GOOD]], entry=[[]]), r"no function @\[\]; there are @main"),
+    (lambda: hilo.interpret_parallel(SAME, [[GOOD]], host=5), "host should be a HostQueues, or one for each process"),
+    (lambda: hilo.interpret_parallel(SAME, [[GOOD]], host=[5]), "or one for each process, not int"),
+    (lambda: hilo.interpret_parallel(SAME, [[GOOD]], probes=5), "probes should be a Probes, not int"),
+    (lambda: hilo.HostQueues(timeout="long"), "a timeout must be a number of seconds, not 'long'"),
+    (lambda: hilo.HostQueues().put_channel([], GOOD), r"a channel is a number, not \[\]"),
+    (lambda: hilo.HostQueues().take_channel("a"), "a channel is a number, not 'a'"),
+    (lambda: hilo.HostQueues().put_infeed(GOOD, config=5), "the config of an infeed or outfeed is a text, not 5"),
+    (lambda: hilo.Probes(5), "the directory of probes is a text or a Path, not 5"),
+    (lambda: hilo.load("a\0b"), "cannot read the file: embedded null byte"),
+    (lambda: hilo.register_custom_call("t.bad", 5), "custom call target 't.bad': 5 cannot be called"),
+    (lambda: hilo.register_custom_call("t.bad", 5, convention="c"), "custom call target 't.bad': 5 is no address"),
+    (lambda: hilo.register_custom_call("t.bad", 1 << 70, convention="c"), "is no address"),
+    (lambda: hilo.register_ffi_type("t.bad", 5), "5 is no address"),
+    (lambda: hilo.compile(SAME).consume((GOOD,)), "consume takes a list of arrays, which it empties, not a tuple"),
+    (lambda: pickle.dumps(hilo.compile(SAME)), "cannot be pickled: keep the program"),
+]
+
+
+@pytest.mark.parametrize(("call", "what"), WRONG, ids=lambda x: x if isinstance(x, str) else "")
+def test_wrong_arguments_are_one_error(call: Callable[[], Any], what: str) -> None:
+    with pytest.raises(hilo.Error, match=what):
+        call()
+
+
+def test_a_copy_of_an_executable_is_itself() -> None:
+    f = hilo.compile(SAME)
+    assert copy.copy(f) is f
+    assert copy.deepcopy([f])[0] is f

@@ -72,7 +72,7 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
     Gives an `Executable`: call it with numpy arrays (anything with DLPack or the array interface), get a list of them.
     Raises `Error` for an invalid program, or one that needs what hilo does not have yet.
     """
-    from hilo.ir.host import connected
+    from hilo.ir.host import HostQueues, connected
     from hilo.options import Options
     from hilo.pipeline import compile_module
 
@@ -84,6 +84,7 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
         constants=(constants, Mapping, "a mapping of argument numbers to arrays"),
         shapes=(shapes, Mapping, "a mapping of argument numbers to shapes"),
         donate=(donate, Iterable, "the numbers of arguments"),
+        host=(host, HostQueues, "a HostQueues"),
         options=(options, Options, "an Options"),
     )
     with connected(host):
@@ -100,11 +101,15 @@ def interpret(program: Program, *arrays: Any, entry: str = "main", host: HostQue
 
     Raises `Error` if the arrays do not fit the entry function's parameters; nothing is cast.
     """
-    from hilo.ir.host import connected
+    from hilo.ir.host import HostQueues, connected
     from hilo.ir.interpret import interpret as run
-    from hilo.ir.probes import recording
+    from hilo.ir.probes import Probes, recording
 
-    _expect(entry=(entry, str, "the name of a function"))
+    _expect(
+        entry=(entry, str, "the name of a function"),
+        host=(host, HostQueues, "a HostQueues"),
+        probes=(probes, Probes, "a Probes"),
+    )
     module = _module(program)
     if entry not in module.functions:
         raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions)}")
@@ -126,15 +131,26 @@ def interpret_parallel(program: Program, inputs: Sequence[Sequence[Any]], *, rep
     Gives the results of each process, in the order of `inputs`. Runs are deterministic. The first error of a process
     ends all; processes that wait for each other for ever are an `Error` that says what each one waits for.
     """
+    from hilo.ir.host import HostQueues
     from hilo.ir.parallel import interpret_grid
-    from hilo.ir.probes import recording
+    from hilo.ir.probes import Probes, recording
     from hilo.ir.process import Grid
 
+    lists = list | tuple | np.ndarray
+    inputs = list(inputs) if isinstance(inputs, Iterable) and not isinstance(inputs, Mapping | str | bytes) else inputs
+    if not isinstance(inputs, list) or not all(isinstance(arrays, lists) for arrays in inputs):
+        raise Error("inputs should be a list of arguments for each process")
+    _expect(entry=(entry, (str, Sequence), "the name of a function, or one for each process"),
+            host=(host, (HostQueues, Sequence), "a HostQueues, or one for each process"),
+            probes=(probes, Probes, "a Probes"))  # fmt: skip
+    for queues in host if isinstance(host, Sequence) else ():
+        if not isinstance(queues, HostQueues):
+            raise Error(f"host should be a HostQueues, or one for each process, not {type(queues).__name__}")
     module = _module(program)
     grid = Grid(replicas, partitions)
     names = [entry] * len(grid.processes) if isinstance(entry, str) else list(entry)
     for name in names:
-        if name not in module.functions:
+        if not isinstance(name, str) or name not in module.functions:
             raise Error(f"no function @{name}; there are {', '.join('@' + n for n in module.functions)}")
     with recording(probes):
         return interpret_grid(module, grid, [module[name] for name in names], inputs, host)
@@ -145,9 +161,10 @@ def register_custom_call(name: str, function: Any = None, *, convention: str = "
 
     With convention "python", `function(*operands)` gets numpy arrays that it must not change, and returns an array, or
     a tuple of arrays, of exactly the types of the call's results. It may take the keywords `results` (the types),
-    `attributes` (a dictionary), `backend_config` (a text) and `call` (all there is to know: `CallSite`).
-    Without `function` it is a decorator. A later registration replaces an earlier one for programs compiled from then
-    on. Raises `Error` for a name, function or convention that cannot be one.
+    `attributes` (a dictionary), `backend_config` (a text), `out` (arrays for the results, to fill and return None) and
+    `call` (all there is to know: `CallSite`). Without `function` it is a decorator. A later registration replaces an
+    earlier one for programs compiled from then on. Raises `Error` for a name, function or convention that cannot be
+    one.
     """
     if convention == "python":
         from hilo.custom_calls.registry import register

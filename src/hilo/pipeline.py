@@ -37,6 +37,7 @@ NONE_DONATED: Mapping[int, int | None] = MappingProxyType({})
 GIL_COST = 20_000.0  # estimated ns of a call from which other Python threads may run during it
 # What native code cannot do without: `stop` and `skip` do not touch it.
 REQUIRED = ("inline", "shapes", "legalize", "schedule")
+SOMETIMES = ("layout",)  # parts of passes that only some programs go through
 PHASES = ("input", *PASSES, "plan", "codegen")  # what `hilo compile --to` may name
 
 
@@ -110,7 +111,7 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
     f = trace.step("shapes", refine, f, required=True)
     for name, p in passes(options, donated):
         f = trace.step(name, p, f, required=name in REQUIRED)
-    trace.check_names(PHASES)
+    trace.check_names((*PHASES, *SOMETIMES))
     return f
 
 
@@ -485,6 +486,6 @@ def optimized_text(module: Module, *, entry: str = "main", passes: Iterable[str]
     else:
         f = module[entry]
     f = run_passes(f, [(n, known[n]) for n in names if n != "inline"], options, trace)
-    trace.check_names(PHASES)
+    trace.check_names((*PHASES, *SOMETIMES))
     trace.finish()
     return program_text(f)

@@ -135,6 +135,7 @@ def test_a_program_stopped_anywhere_is_right(hilo, stop: str) -> None:
 def test_a_program_without_optional_passes_is_right(hilo) -> None:
     want = hilo("run", "rows.mlir", "x.npy").output
     assert hilo("run", "rows.mlir", "x.npy", HILO_SKIP="simplify,fuse").output == want
+    assert hilo("run", "rows.mlir", "x.npy", HILO_SKIP="layout").output == want  # which few programs go through
     assert "hilo.fusion" not in hilo("compile", "rows.mlir", "--to", "schedule", HILO_SKIP="fuse").output
 
 

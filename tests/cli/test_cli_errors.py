@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -51,6 +52,7 @@ BAD = [
     (["translate", "cut.mlir"], "cut.mlir:3:"),
     (["translate", "rows.mlir", "-o", "nowhere/out"], "nowhere/out: No such file"),
     (["bench", "rows.mlir", "--seconds", "-1"], "--seconds"),
+    (["bench", "rows.mlir", "--seconds", "nan"], "nan is no number of seconds"),
     (["bench", "rows.mlir", "bad.npy"], "bad.npy: no .npy or .npz file"),
     (["conformance", "nowhere"], "nowhere"),
     (["ops", "exponentail"], "no op 'exponentail'; there is exponential"),
@@ -148,3 +150,54 @@ def test_closed_and_full_outputs_end_without_a_traceback(hilo, tmp_path: Path) -
         assert status == 2
         assert "No space left" in errors
         assert len(errors.splitlines()) == 1, errors
+
+
+def test_output_goes_through_links_and_into_pipes_without_replacing_them(tmp_path: Path) -> None:
+    from hilo.cli.common import atomic_write
+
+    real, link, pipe = tmp_path / "real", tmp_path / "link", tmp_path / "pipe"
+    link.symlink_to(real)
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for path in (link, pipe):
+        with atomic_write(str(path)) as f:
+            f.write(b"text")
+    assert link.is_symlink()
+    assert real.read_bytes() == os.read(reader, 100) == b"text"
+    assert pipe.is_fifo()
+    os.close(reader)
+
+
+def test_a_device_that_is_full_is_one_error() -> None:
+    from hilo.cli.common import atomic_write
+    from hilo.errors import Error
+
+    with pytest.raises(Error, match="/dev/full: No space left on device"), atomic_write("/dev/full") as f:
+        f.write(b"text")
+    assert Path("/dev/full").is_char_device()
+
+
+FOR_EVER = """func.func @main(%x: tensor<512xf32>) -> tensor<512xf32> {
+  %r = stablehlo.while(%y = %x) : tensor<512xf32>
+    cond { %p = stablehlo.constant dense<true> : tensor<i1>
+      stablehlo.return %p : tensor<i1> }
+    do { %z = stablehlo.sine %y : tensor<512xf32>
+      stablehlo.return %z : tensor<512xf32> }
+  return %r : tensor<512xf32>
+}
+"""
+
+
+def test_ctrl_c_ends_native_code_that_runs_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "ever.mlir").write_text(FOR_EVER)
+    command = [sys.executable, "-m", "hilo", "run", "ever.mlir", "--random", "0"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
+    try:
+        with pytest.raises(subprocess.TimeoutExpired):  # time to get into the call; never too little to pass
+            process.wait(timeout=3)
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode in (-signal.SIGINT, 1)  # 1: Python was faster

@@ -356,7 +356,7 @@ def test_forms_of_native_code(library: Path) -> None:
         assert both(call("forms"), X)[0].tolist() == [2, 4, 6]
     for code, message in (
         (0, "the address is null"),
-        (-1, "the address is null"),
+        (-1, "-1 is no address"),
         ("twice", "expected an address"),
         ((library, "thrice"), "thrice"),
         (("/nowhere.so", "twice"), "nowhere"),

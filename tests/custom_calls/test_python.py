@@ -57,7 +57,7 @@ def test_forms_of_registering(run: Run) -> None:
     assert run(call(), X)[0].tolist() == [4, 16, 64]
     hilo.register_custom_call("f", lambda x: (x,))
     assert run(call(), X)[0].tolist() == [2, 4, 6]
-    for name, function, message in (("", np.exp, "not empty"), ("f", 3, "a int cannot be called")):
+    for name, function, message in (("", np.exp, "not empty"), ("f", 3, "3 cannot be called")):
         with pytest.raises(hilo.Error, match=message):
             hilo.register_custom_call(name, function)
 
@@ -385,3 +385,18 @@ def test_the_list_of_targets_begins_with_the_users_own() -> None:
     hilo.register_custom_call("zzz", lambda x: x)
     with pytest.raises(hilo.Error, match=r"there are: zzz, .* and \d+ more\. hilo\.register_custom_call"):
         hilo.compile(call("nothing_like_it"))
+
+
+def test_functions_cannot_write_to_operands(run: Run) -> None:
+    def write(x: np.ndarray) -> np.ndarray:
+        x[0] = 9
+        return x
+
+    hilo.register_custom_call("t.write", write)
+    text = f"""func.func @main(%a: {F3}) -> {F3} {{
+      %r = stablehlo.custom_call @t.write(%a) : ({F3}) -> {F3}
+      return %r : {F3} }}"""
+    x = X.copy()
+    with pytest.raises(hilo.Error, match="read-only"):
+        run(text, x)
+    assert x.tolist() == X.tolist()

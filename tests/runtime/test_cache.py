@@ -204,3 +204,37 @@ def test_processes_at_once(tmp_path):
     for process in running:
         _, err = process.communicate(timeout=60)
         assert (process.returncode, err) == (0, "")
+
+
+@pytest.mark.parametrize("rubbish", [b"[" * 100_000, b'{"size": ' + b"9" * 10_000 + b"}", b"\xff\x80"])
+def test_a_header_that_no_reader_takes_is_a_miss(tmp_path: Path, rubbish: bytes) -> None:
+    cache = Cache(tmp_path)
+    cache.put(key(), b"code")
+    (path,) = entries(tmp_path)
+    path.write_bytes(b"hilo cache\n" + rubbish + b"\ncode")
+    assert cache.get(key()) is None
+    assert cache.get(key(cpu="other")) is None
+
+
+def test_what_is_no_plain_file_is_a_miss_that_waits_for_nobody(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    cache = Cache(tmp_path, explain=True)
+    cache.put(key(), b"code")
+    (path,) = entries(tmp_path)
+    path.unlink()
+    os.mkfifo(path)
+    assert cache.get(key()) is None
+    assert "no plain file" in capsys.readouterr().err
+    assert cache.get(key(cpu="other")) is None  # explained by looking at the first
+    cache.put(key(), b"code")
+    assert cache.get(key()) == b"code"
+
+
+def test_a_directory_that_cannot_be_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.warns(RuntimeWarning, match="works without its cache"):
+        cache = Cache(tmp_path / "a\0b")
+    cache.put(key(), b"code")
+    assert cache.get(key()) is None
+    monkeypatch.chdir(tmp_path)
+    cache = Cache("~no-such-user/x")  # as shells do: a name like any other
+    cache.put(key(), b"code")
+    assert cache.get(key()) == b"code"

@@ -11,12 +11,14 @@ import click
 
 import hilo
 from hilo.cli.common import (
+    Seconds,
     arguments,
     bind_option,
     bound,
     compile_options,
     entry_option,
     function,
+    interruptible,
     opt_option,
     sizes,
     target_option,
@@ -45,7 +47,7 @@ WIDTH = 160  # of tables that no terminal shows
 )
 @click.option("--dim", type=click.IntRange(0), metavar="N", help="Sizes known only at run time are N.")
 @click.option(
-    "--seconds", type=click.FloatRange(0), default=2.0, show_default=True, help="How long to measure; at least 5 calls."
+    "--seconds", type=Seconds(0), default=2.0, show_default=True, help="How long to measure; at least 5 calls."
 )
 @click.option("--explain", is_flag=True, help="Each kernel: time, bytes, flops, part of the limit, strategy, reason.")
 @click.option("--sort", "order", type=click.Choice(["time", "order"]), default="time", show_default=True,
@@ -79,10 +81,11 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     times: list[float] = []
     end = time.perf_counter() + seconds
-    while len(times) < 5 or (time.perf_counter() < end and len(times) < 1_000_000):
-        start = time.perf_counter()
-        f(*args)
-        times.append(time.perf_counter() - start)
+    with interruptible():
+        while len(times) < 5 or (time.perf_counter() < end and len(times) < 1_000_000):
+            start = time.perf_counter()
+            f(*args)
+            times.append(time.perf_counter() - start)
     figures: dict[str, Any] = {
         "compile_wall": wall,
         "compile_cpu": cpu,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
+import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -40,6 +42,30 @@ def target_option(f: Callable[..., Any]) -> Callable[..., Any]:
 def opt_option(f: Callable[..., Any]) -> Callable[..., Any]:
     return click.option("-O", "opt", type=click.IntRange(0, 1), metavar="N",
                         help="0 compiles quickly for slow code, for debugging.  [default: 1]")(f)  # fmt: skip
+
+
+class Seconds(click.FloatRange):
+    """A time in seconds: not negative, and a number."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        seconds = super().convert(value, param, ctx)
+        if seconds != seconds:
+            self.fail(f"{value} is no number of seconds.", param, ctx)
+        return seconds
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C ends the process at once, also in native code, after which alone Python would notice it."""
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if not usual or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def compile_options(opt: int | None) -> Options:
@@ -131,8 +157,18 @@ def summary(a: np.ndarray) -> str:
 
 @contextmanager
 def atomic_write(path: str) -> Iterator[IO[bytes]]:
-    """Write a file whole or not at all: to a temporary one beside it, then rename."""
-    target = Path(path)
+    """Write a file whole or not at all: to a temporary one beside it, then rename. A link stays one; what is no plain
+    file (a device, a pipe) is never replaced, but written to."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file() and not target.is_dir():
+        try:
+            with target.open("wb") as f:
+                yield f
+        except BrokenPipeError:
+            raise
+        except OSError as e:
+            raise Error(f"{path}: {e.strerror or e}") from None
+        return
     try:
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     except OSError as e:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import hilo
-from hilo.cli.common import atomic_write
+from hilo.cli.common import Seconds, atomic_write
 
 if TYPE_CHECKING:
     from hilo.testing.fuzz import Found, Tally
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 @click.command("fuzz")
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True, help="Stop then.")
+@click.option("--seconds", type=Seconds(0, min_open=True), default=60.0, show_default=True, help="Stop then.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other seeds give other inputs.")
 @click.option("--formats", default="text,bytecode,hlo", show_default=True, help="What to make inputs of.")
 @click.option("--corpus", type=click.Path(path_type=Path), metavar="DIR", help="Start from the programs there, too.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Worker processes.")
 @click.option("--attacks", is_flag=True, help="Try the inputs made to hurt instead: deep, long, wide and huge ones.")
-@click.option("--limit", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True,
+@click.option("--limit", type=Seconds(0, min_open=True), default=10.0, show_default=True,
               help="Seconds of the processor's time that an input may take.")  # fmt: skip
 @click.option("--memory", type=click.IntRange(1), default=4, show_default=True, help="GiB that a worker may take.")
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("fuzz-findings"),

@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 import hilo
-from hilo.cli.common import arguments, atomic_write, entry_option, function, sizes, write_text
+from hilo.cli.common import Seconds, arguments, atomic_write, entry_option, function, sizes, write_text
 
 COMMAND_SECONDS = 60.0  # for one run of the user's command
 
@@ -29,7 +29,7 @@ COMMAND_SECONDS = 60.0  # for one run of the user's command
 @click.option("--error", metavar="TEXT", help="Failing means: an error that holds TEXT.")
 @click.option("--command", "shell", metavar="CMD",
               help="Failing means: this command ends with another status than 0; {} is the program.")  # fmt: skip
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=60.0, show_default=True,
+@click.option("--seconds", type=Seconds(0, min_open=True), default=60.0, show_default=True,
               help="Stop then, with the smallest so far.")  # fmt: skip
 @click.option("-o", "--output", metavar="FILE", type=click.Path(),
               help="Write the program there, its arrays beside it.  [default: FILE.reduced.mlir]")  # fmt: skip

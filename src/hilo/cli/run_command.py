@@ -16,6 +16,7 @@ from hilo.cli.common import (
     compile_options,
     entry_option,
     function,
+    interruptible,
     opt_option,
     read_arrays,
     sizes,
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
 def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads: int | None, opt: int | None,
             seed: int | None, dim: int | None, interpret: bool, replicas: int | None, partitions: int | None,
             probes: str | None, check: bool, timed: bool, save: str | None) -> None:  # fmt: skip
-    """Run a program (StableHLO text) on arrays from .npy or .npz files, in the order of its parameters.
+    """Run a program (StableHLO as text or bytecode, or HLO text) on arrays from .npy or .npz files, in the order of its
+    parameters.
 
     \b
     hilo run model.mlir x.npy weights.npz
@@ -78,9 +80,10 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
         start = time.perf_counter()
         f = hilo.compile(module, entry=entry, target=target, threads=threads, options=compile_options(opt))
         seconds = time.perf_counter() - start
-        results = f(*args)
-        if timed:
-            _time(f, args, seconds)
+        with interruptible():
+            results = f(*args)
+            if timed:
+                _time(f, args, seconds)
     _show("", results)
     _save(save, {f"result{i}": r for i, r in enumerate(results)})
 

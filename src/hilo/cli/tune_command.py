@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import hilo
-from hilo.cli.common import arguments, bind_option, bound, entry_option, function, sizes, threads_option
+from hilo.cli.common import Seconds, arguments, bind_option, bound, entry_option, function, sizes, threads_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @entry_option
 @threads_option
 @bind_option
-@click.option("--seconds", type=click.FloatRange(0), default=30.0, show_default=True, help="About how long to search.")
+@click.option("--seconds", type=Seconds(0), default=30.0, show_default=True, help="About how long to search.")
 @click.option("--random", "seed", type=click.IntRange(0), default=0, show_default=True, metavar="SEED",
               help="Random arrays if no files are named.")  # fmt: skip
 @click.option("--dim", type=click.IntRange(0), metavar="N", help="Sizes known only at run time are N.")

@@ -94,7 +94,7 @@ def unregister(name: str) -> None:
 
 def _python(name: str, function: Any) -> tuple[Callable[..., Any], tuple[str, ...]]:
     if not callable(function):
-        raise Error(f"custom call target {name!r}: a {type(function).__name__} cannot be called")
+        raise Error(f"custom call target {name!r}: {function!r:.80} cannot be called")
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):  # built-in functions: arrays are all they get
@@ -146,7 +146,14 @@ def call(target: Target, site: CallSite, operands: Sequence[np.ndarray]) -> list
     """Run a target of any convention on dense arrays; its results, checked where it could be wrong."""
     if target.invoke is not None:
         return target.invoke(target, site, operands)
-    return call_python(target, site, operands)
+    return call_python(target, site, list(map(_read_only, operands)))
+
+
+def _read_only(a: np.ndarray) -> np.ndarray:
+    """A view that a Python function cannot write through: the array may be the caller's own."""
+    view = a.view()
+    view.flags.writeable = False
+    return view
 
 
 def call_python(

@@ -35,8 +35,8 @@ def load(path: str | os.PathLike[str]) -> Module:
     """The module in the file `path`. Raises `Error` for a file that cannot be read or holds no program."""
     try:
         data = Path(path).read_bytes()
-    except OSError as e:
-        raise Error(f"cannot read the file: {e.strerror or e}", loc=os.fspath(path)) from None
+    except (OSError, ValueError) as e:  # ValueError: a name that no file can have
+        raise Error(f"cannot read the file: {getattr(e, 'strerror', None) or e}", loc=os.fspath(path)) from None
     return parse(data, os.fspath(path))
 
 

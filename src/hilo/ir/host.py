@@ -34,8 +34,8 @@ class HostQueues:
     """
 
     def __init__(self, *, timeout: float = 0.0, loopback: bool = False) -> None:
-        if not 0 <= timeout < float("inf"):
-            raise Error(f"a timeout must be a number of seconds, not {timeout}")
+        if not isinstance(timeout, int | float) or not 0 <= timeout < float("inf"):
+            raise Error(f"a timeout must be a number of seconds, not {timeout!r}")
         self.timeout: Final = timeout
         self.loopback: Final = loopback
         self._queues: dict[Key, deque[list[np.ndarray]]] = {}
@@ -45,19 +45,19 @@ class HostQueues:
 
     def put_infeed(self, *arrays: Any, config: str = "") -> None:
         """Append the arrays of one `infeed` with this `infeed_config`."""
-        self.push(("infeed", config), arrays)
+        self.push(("infeed", _config(config)), arrays)
 
     def take_outfeed(self, config: str = "") -> list[np.ndarray]:
         """The arrays of the first `outfeed` with this `outfeed_config` that have not been taken."""
-        return self._take(("outfeed", config))
+        return self._take(("outfeed", _config(config)))
 
     def put_channel(self, channel: int, *arrays: Any) -> None:
         """Append the arrays of one `recv` from the host on this channel."""
-        self.push(self.incoming(channel), arrays)
+        self.push(self.incoming(_channel(channel)), arrays)
 
     def take_channel(self, channel: int) -> list[np.ndarray]:
         """The arrays of the first `send` to the host on this channel that have not been taken."""
-        return self._take(self.outgoing(channel))
+        return self._take(self.outgoing(_channel(channel)))
 
     def waiting(self) -> dict[str, int]:
         """How many entries each queue that is not empty holds, by its name."""
@@ -113,6 +113,18 @@ class HostQueues:
         """Whether there is an entry by `until` (of `time.monotonic`)."""
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._queues.get(key)), max(until - time.monotonic(), 0.0))
+
+
+def _config(config: Any) -> str:
+    if not isinstance(config, str):
+        raise Error(f"the config of an infeed or outfeed is a text, not {config!r}")
+    return config
+
+
+def _channel(channel: Any) -> int:
+    if isinstance(channel, bool) or not isinstance(channel, int):
+        raise Error(f"a channel is a number, not {channel!r}")
+    return channel
 
 
 def fitting(arrays: Sequence[np.ndarray], types: Sequence[Type], where: str) -> list[np.ndarray]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from os import PathLike
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -26,7 +27,9 @@ _ELEMENT: Final = re.compile(r"tensor<(?:\d+x)*(.+)>")
 class Probes:
     """The values of probes by id, in the order in which they came. `directory`: written to files there too."""
 
-    def __init__(self, directory: str | Path | None = None) -> None:
+    def __init__(self, directory: str | PathLike[str] | None = None) -> None:
+        if not isinstance(directory, str | PathLike | None):
+            raise Error(f"the directory of probes is a text or a Path, not {directory!r}")
         self.directory = Path(directory) if directory is not None else None
         self.values: dict[str, list[np.ndarray]] = {}
         self._count = 0

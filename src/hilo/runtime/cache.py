@@ -14,9 +14,11 @@ Imports nothing of hilo.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
+import stat
 import sys
 import tempfile
 import threading
@@ -84,7 +86,7 @@ class Cache:
         self._lock = threading.Lock()
         self._size: int | None = None  # bytes on disk, once counted
         self._warned = False
-        root = Path(directory).expanduser() if directory else default_directory()
+        root = Path(os.path.expanduser(directory)) if directory else default_directory()
         if enabled and root is None:
             self._off = "there is no home directory; set HILO_CACHE_DIR"
         self.directory = (root or Path()) / f"v{FORMAT}"
@@ -99,7 +101,7 @@ class Cache:
             return self._miss(key, self._off)
         path = self.directory / key.name
         try:
-            raw = path.read_bytes()
+            raw = _read(path)
         except FileNotFoundError:
             return self._miss(key, self._why_missing(key) if self._explain else "")
         except OSError as error:
@@ -190,8 +192,8 @@ class Cache:
             status = self.directory.stat()
         except FileNotFoundError:
             return ""
-        except OSError as error:
-            return f"{self.directory}: {error.strerror or error}"
+        except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+            return f"{self.directory}: {getattr(error, 'strerror', None) or error}"
         if hasattr(os, "getuid") and status.st_uid not in (os.getuid(), 0):
             return f"{self.directory} belongs to another user"
         if os.name == "posix" and status.st_mode & 0o002:
@@ -222,6 +224,14 @@ class Cache:
             warnings.warn(f"hilo works without its cache of compiled code: {why}", RuntimeWarning, stacklevel=3)
 
 
+def _read(path: Path) -> bytes:
+    """The bytes of a plain file. `OSError` for anything else: opening a pipe must not wait for its writer."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "no plain file", str(path))
+        return file.read()
+
+
 def _pack(data: bytes, key: Key) -> bytes:
     header = {"circumstances": dict(key.circumstances), "text": key.text_hash, "size": len(data),
               "sha256": hashlib.sha256(data).hexdigest()}  # fmt: skip
@@ -243,15 +253,14 @@ def _split(raw: bytes) -> tuple[dict, bytes]:
     line, _, data = raw[len(_MAGIC) :].partition(b"\n")
     try:
         header = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}, b""
     return (header, data) if isinstance(header, dict) else ({}, b"")
 
 
 def _circumstances(path: Path) -> dict[str, str]:
     try:
-        with path.open("rb") as file:
-            header, _ = _split(file.readline() + file.readline())
+        header, _ = _split(_read(path))
     except OSError:
         return {}
     found = header.get("circumstances")

@@ -66,6 +66,8 @@ class Executable:
         Results may take the memory of donated arguments (`hilo.compile(donate=...)`, or what the program itself says)
         of which nobody else has a reference or a view. A plain call never overwrites its arguments.
         """
+        if not isinstance(arrays, list):
+            raise Error(f"consume takes a list of arrays, which it empties, not a {type(arrays).__name__}")
         try:
             return self._program.consume(arrays)
         except MemoryError:
@@ -100,7 +102,7 @@ class Executable:
         counters = self._counters() if counters is None else counters
         times, first = [], 0
         for p in self._profile:
-            times += p.times(counters[first : first + len(p.counters)])
+            times += p.times(counters[first : first + len(p.counters)], first)
             first += len(p.counters)
         return times
 
@@ -115,6 +117,16 @@ class Executable:
         if not self._profile:
             raise Error(f"@{self.name} was not compiled with profile=True (HILO_PROFILE=1)")
         return np.concatenate([p.counters for p in self._profile])
+
+    def __copy__(self) -> Executable:
+        return self  # nothing about it ever changes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Executable:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise Error(f"@{self.name} is machine code of this process and cannot be pickled: keep the program, and "
+                    "compile it again (the cache makes that quick)")  # fmt: skip
 
     def __repr__(self) -> str:
         arguments = ", ".join(map(repr, self.arg_types))

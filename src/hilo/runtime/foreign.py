@@ -24,6 +24,7 @@ from hilo.runtime import _native
 from hilo.runtime.ffi_attributes import Attributes
 
 STAGES: Final = ("instantiate", "prepare", "initialize", "execute")
+_LOWEST: Final = 1 << 12  # nothing is mapped below
 PLAIN, FFI = 0, 4  # numbers of conventions in native/foreign.h; XLA's older ones have those of api_version
 
 
@@ -79,8 +80,10 @@ def address(code: Any, what: str) -> tuple[int, str]:
     else:
         raise Error(f"{what}: expected an address, a capsule, a ctypes function or (library, symbol), not a "
                     f"{type(code).__name__}")  # fmt: skip
-    if found <= 0:
+    if found == 0:
         raise Error(f"{what}: the address is null")
+    if not _LOWEST <= found < 1 << 64:
+        raise Error(f"{what}: {found} is no address")
     return found, symbol
 
 

@@ -6,6 +6,7 @@ An entry is a file of its own, written whole or not at all; a damaged one counts
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -21,7 +22,7 @@ class Tuned:
     """Values by kernel for the machine that `machine` describes."""
 
     def __init__(self, directory: str = "", **machine: str) -> None:
-        root = Path(directory).expanduser() if directory else default_directory()
+        root = Path(os.path.expanduser(directory)) if directory else default_directory()
         self._folder = root / FOLDER if root is not None else None
         self._machine = machine
 
@@ -30,7 +31,7 @@ class Tuned:
         """Whether nothing was ever kept here: looking further is no use."""
         try:
             return self._folder is None or not self._folder.is_dir()
-        except OSError:
+        except (OSError, ValueError):
             return True
 
     @cached_property
@@ -42,7 +43,7 @@ class Tuned:
         data = None if self.is_empty else self._cache.get(self._key(kernel))
         try:
             found = json.loads(data or b"{}")
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         if not isinstance(found, dict):
             return {}
