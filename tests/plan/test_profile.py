@@ -104,6 +104,30 @@ def test_run_time_sizes() -> None:
     assert t.runs == 3
 
 
+STAGES = """func.func @main(%x: tensor<?xf32>) -> tensor<?xi32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %e = stablehlo.exponential %x : tensor<?xf32>
+  %i = stablehlo.convert %e : (tensor<?xf32>) -> tensor<?xi32>
+  %c = stablehlo.reduce(%i init: %zero) applies stablehlo.add across dimensions = [0]
+      : (tensor<?xi32>, tensor<i32>) -> tensor<i32>
+  %c1 = stablehlo.reshape %c : (tensor<i32>) -> tensor<1xi32>
+  %r = stablehlo.dynamic_iota %c1, dim = 0 : (tensor<1xi32>) -> tensor<?xi32>
+  return %r : tensor<?xi32>
+}"""
+
+
+def test_stages_are_one_list_of_steps() -> None:
+    f = hilo.compile(STAGES, options=PROFILE)
+    for _ in range(2):
+        (got,) = f(np.zeros(4, np.float32))
+        np.testing.assert_array_equal(got, np.arange(4))
+    times = f.profile()
+    assert [t.number for t in times] == list(range(len(times)))
+    assert {t.runs for t in times} == {2}
+    assert times[-1].op.startswith("iota")
+    assert len(f.take_counters()) == len(times) > 1
+
+
 def test_a_long_program_is_timed_in_all_its_parts() -> None:
     lines = [f"  %{i + 1} = stablehlo.dot_general %{i}, %{i}, contracting_dims = [1] x [0] : "
              "(tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>" for i in range(300)]  # fmt: skip

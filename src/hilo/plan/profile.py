@@ -69,10 +69,9 @@ class Profile:
         program.constants.append(self.counters)
         program.profile = self
 
-    def times(self, counters: np.ndarray | None = None) -> list[StepTime]:
-        """The steps in the program's order, by their counters or by a copy of these."""
-        counters = self.counters if counters is None else counters
-        return [self._time(i, s, *map(int, counters[i])) for i, s in enumerate(self.steps)]
+    def times(self, counters: np.ndarray, first: int = 0) -> list[StepTime]:
+        """The steps in the program's order, by a copy of their counters, numbered from `first`."""
+        return [self._time(first + i, s, *map(int, counters[i])) for i, s in enumerate(self.steps)]
 
     def _time(self, number: int, s: Timed, nanoseconds: int, runs: int) -> StepTime:
         common = {"number": number, "runs": runs, "seconds": nanoseconds * 1e-9}
