@@ -116,6 +116,9 @@ class Form:
         outs.append((y, o))
         if rng.integers(3) == 0 and score == name:  # the derivative of the softmax, and what is made of it
             self.backward(p, (b, h, rows, columns), depth, name, outs)
+        if rng.integers(2):  # something more with the result
+            more = self.let(f"stablehlo.multiply {y}, {self.let(f'stablehlo.tanh {y} : {o}')} : {o}")
+            outs[outs.index((y, o))] = (more, o)
         arguments = ", ".join(f"{a}: {tensor(shape, n)}" for a, shape, n in self.arguments)
         types = ", ".join(o for _, o in outs)
         body = "\n".join(self.lines)

@@ -67,6 +67,24 @@ def test_columns_of_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert f.memory().temporaries == 0
 
 
+def test_division_after_the_product(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [
+        f"%ob = stablehlo.broadcast_in_dim %z, dims = [0, 1, 2] : ({U}) -> {Q}",
+        f"%r = stablehlo.divide %o, %ob : {Q}",
+        f"%r2 = stablehlo.add %r, %q : {Q}",
+    ]
+    text = program(SCORES, SOFTMAX, VALUES.replace("%p", "%e"), *lines, results=f"%r2 : {Q}")
+    f = check(text, monkeypatch, 1)
+    assert f.memory().temporaries < 4 * 2 * 64 * 128
+
+
+def test_what_is_fused_with_a_product_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The scores are needed elsewhere, so that there is no pattern."""
+    lines = [f"%r = stablehlo.add %o, %q : {Q}"]
+    f = check(program(SCORES, SOFTMAX, VALUES, *lines, results=f"%r, %s : {Q}, {T}"), monkeypatch, 0)
+    assert f.text("fuse").count('kind = "contraction"') == 1
+
+
 def test_scores_used_twice_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     check(program(SCORES, SOFTMAX, VALUES, results=f"%o, %s : {Q}, {T}"), monkeypatch, 0)
 

@@ -47,7 +47,64 @@ class _Pattern:
 
 def attention(f: Function) -> Function:
     """`f`, whose ops are fused already, with its attention patterns as fusions."""
-    return _Finder(f).run()
+    opened, products = open_fusions(f)
+    finder = _Finder(opened)
+    found = finder.run()
+    if all(o in finder.taken for o in products):
+        return found
+    opened, _ = open_fusions(f, {fused for o, fused in products.items() if o in finder.taken})
+    return _Finder(opened).run()
+
+
+def open_fusions(f: Function, which: set[Op] | None = None) -> tuple[Function, dict[Op, Op]]:
+    """`f` with products apart from what is computed of them, where they take much larger results of a row region; and
+    the fusion that each such product comes from. Only fusions in `which`, if that is given."""
+    new: dict[Op, Op] = {}
+    products: dict[Op, Op] = {}
+    ops: list[Op] = []
+    for o in f.ops:
+        made = o.with_operands(new.get(x, x) for x in o.operands) if any(x in new for x in o.operands) else o
+        if (o in which if which is not None else _takes_region(o)):
+            product, made = _parted(made)
+            products[product] = o
+            ops.append(product)
+        if made is not o:
+            new[o] = made
+        ops.append(made)
+    if not products:
+        return f, products
+    return f.replace(ops=ops, results=[new.get(r, r) for r in f.results]), products
+
+
+def _takes_region(o: Op) -> bool:
+    """Whether `o` is a fused product with an operand that a row region gives, twice as large as the result or more."""
+    if o.kind.full_name != "hilo.fusion" or o.attrs["kind"] != "contraction" or not isinstance(o.type, TensorType):
+        return False
+    body = o.attrs["body"]
+    hero = next(x for x in body.ops if contracts(x))
+    if not _multiplies(hero) or any(x not in body.params for x in hero.operands):
+        return False
+    for x in hero.operands:
+        outside = o.operands[body.params.index(x)]
+        while outside.kind is GET or outside.kind.full_name == "stablehlo.reshape":
+            outside = outside.operands[0]
+        is_region = outside.kind.full_name == "hilo.fusion" and outside.attrs["kind"] == "rows"
+        if is_region and x.tensor.size >= 2 * hero.tensor.size:
+            return True
+    return False
+
+
+def _parted(o: Op) -> tuple[Op, Op]:
+    """The product of a fusion, and the other ops as a fusion."""
+    body = o.attrs["body"]
+    hero = next(x for x in body.ops if contracts(x))
+    outside = dict(zip(body.params, o.operands, strict=True))
+    product = hero.with_operands(outside[x] for x in hero.operands)
+    outside[hero] = product
+    rest = [x for x in body.ops if x not in outside]
+    inner = function_of(rest, body.results, {x: i for i, x in enumerate(body.ops)})
+    operands = dict.fromkeys(x for p in rest for x in p.operands if x in outside)
+    return product, fusion(*(outside[x] for x in operands), body=inner, kind="loop", loc=o.loc)
 
 
 class _Finder:
