@@ -20,7 +20,15 @@ from hilo.ir.registry import lookup
 from hilo.ir.types import TensorType
 from hilo.kernels.contraction import lower, lower_contraction
 from hilo.kernels.contraction_algebra import classify
-from hilo.kernels.contraction_plan import Plan, balanced, plan, recipe
+from hilo.kernels.contraction_plan import (
+    TURNED_BYTES,
+    Plan,
+    balanced,
+    least_traffic,
+    plan,
+    recipe,
+    turned_bytes,
+)
 from hilo.kernels.epilogue import Epilogue
 from hilo.loop import arith
 
@@ -204,6 +212,42 @@ def test_shapes(target: Target, op: Op) -> None:
 )
 def test_blocks(op: Op) -> None:
     check(op, TARGETS[0])
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize(
+    "op",
+    [
+        matmul(1024, 97, 61, ta=True),  # rows of A side by side, steps of k a multiple of a page apart
+        matmul(1024, 200, 300, ta=True),  # k in blocks
+        matmul(2048, 101, 17, ta=True, tb=True),
+        matmul(512, 113, 77, d.f64, ta=True),
+        matmul(1024, 145, 33, ta=True, batch=(2,)),
+    ],
+    ids=lambda op: "x".join(map(str, operand_types(op)[0].shape)),
+)
+def test_blocks_of_rows_that_lie_side_by_side_are_copied(target: Target, op: Op) -> None:
+    c = classify(op)
+    r = recipe(c.lhs.dtype, c.rhs.dtype, c.out.dtype, target)
+    p = plan(c.sizes, r, target, b_row=c.sizes[2], b_column=1, inner=False, stream=False, a_turned=True)
+    assert p.turned_a
+    assert turned_bytes(p.block_m, p.rows, p.block_k, r.size) <= TURNED_BYTES
+    check(op, target)
+
+
+def test_units_of_copied_rows_give_the_same_bits() -> None:
+    op, target = matmul(1024, 160, 300, ta=True), Target.host()
+    arrays = operands(op)
+    kernel = Kernel(lower(op, target), target)
+    one, many = (kernel(arrays, [op.tensor], pieces)[0].copy() for pieces in (1, 5))
+    np.testing.assert_array_equal(one, many)
+
+
+def test_blocks_that_read_the_least() -> None:
+    assert least_traffic(1024, 256, 8, (32, 144)) == (8, 1)
+    assert least_traffic(256, 1024, 8, (56, 96)) == (1, 8)
+    assert least_traffic(1024, 1024, 8, (32, 96)) in ((2, 4), (4, 2))
+    assert least_traffic(10, 10, 8, (32, 96)) == (1, 1)
 
 
 def test_results_do_not_depend_on_how_units_are_shared_out() -> None:

@@ -303,7 +303,8 @@ class _Lowering:
         if p.kind != whole.kind:
             return None
         _, m, n, _ = p.sizes
-        p = replace(p, block_k=whole.block_k, split_k=whole.split_k, block_m=max(m, 1), block_n=max(n, 1), turned_a=False)
+        one = {"block_m": max(m, 1), "block_n": max(n, 1), "turned_a": False}
+        p = replace(p, block_k=whole.block_k, split_k=whole.split_k, **one)
         if p.kind == "tile" and a.column == 1 and a.row * self.r.size % 4096 == 0:
             p = few_rows(p, self.target)
         return self.nested(a, b, p)

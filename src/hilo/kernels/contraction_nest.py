@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hilo.ir.dims import typical
 from hilo.ir.types import TensorType
@@ -21,6 +21,9 @@ from hilo.loop.index import Index
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
+
+AHEAD: Final = 8  # steps of k, while A is packed
+TOUCHED_K: Final = 96  # steps of k, from which the tile of C is fetched ahead
 
 
 @dataclass(frozen=True)
@@ -123,6 +126,10 @@ class Nest(Finish):
         b_row, b_col = self.b_place.row * self.b_size, self.b_place.column * self.b_size
         narrow, bound = self.b_place.narrow, self.b_place.panels
         widest = n - n % p.width
+        # B stays in the second-level cache: what is fetched ahead is A, once, while its first panel is used.
+        dense = self.a.column == 1 and self.a.row == k and not p.turned_a and p.block_k >= k
+        fetches_a = dense and n > p.width and k * n * self.b_size <= self.target.l2 // 4
+        touches = self.where != "stack" and p.block_k >= TOUCHED_K
         together = p.width * max(1, p.pack_panels)  # columns that are packed, then used
 
         def over_k(kb: Node) -> None:
@@ -147,7 +154,7 @@ class Nest(Finish):
 
                 def tile(i: Node, rows: int) -> None:
                     t = microkernel.Tile(
-                        r.combine, r.scalar, rows, vectors, lanes, masked, lines, "" if panels else narrow
+                        r.combine, r.scalar, rows, vectors, lanes, masked, lines, "" if panels else narrow, touches
                     )
                     name = self.helper(microkernel.tile(t))
                     if self.where == "stack":
@@ -163,6 +170,11 @@ class Nest(Finish):
                     if a_panels is not None:
                         a_at, a_k = turned_tile(a_panels, b.sub(i, m0)), rows * size
                     turn = b.binary("urem", b.binary("udiv", i, p.rows), -(-line_count // lines))
+                    ahead, ahead_k = b.gep(following, b.mul(turn, 64 * lines)), b.i64(ahead_step)
+                    if fetches_a:
+                        mine = b.cmp("eq", j, n0)
+                        ahead = b.select(mine, b.gep(ak, b.mul(b.add(i, rows), self.a.row * size)), ahead)
+                        ahead_k = b.select(mine, b.i64(rows * size), ahead_k)
                     b.call(
                         name,
                         [
@@ -177,8 +189,8 @@ class Nest(Finish):
                             init_row,
                             kc,
                             live,
-                            b.gep(following, b.mul(turn, 64 * lines)),
-                            b.i64(ahead_step),
+                            ahead,
+                            ahead_k,
                         ],
                     )
                     if self.where == "stack":
@@ -214,7 +226,9 @@ class Nest(Finish):
 
                     def copy(i: Node, rows: int) -> None:
                         at = b.gep(turned_tile(to, b.sub(i, m0)), b.mul(x, rows * size))
-                        copy_run(b, r.scalar, b.gep(source, b.mul(i, size)), at, rows, p.lanes)
+                        run = b.gep(source, b.mul(i, size))
+                        b.prefetch(b.gep(run, AHEAD * self.a.column * size))
+                        copy_run(b, r.scalar, run, at, rows, p.lanes)
 
                     b.for_(m0, b.smin(m1, whole), p.rows, lambda i: copy(i, p.rows))
                     if m % p.rows:

@@ -88,8 +88,8 @@ class Plan:
     `kind`: "tile", "inner" (vectors along k) or "stream" (one row). Tiles are `rows` x `vectors`; units are blocks of
     `block_m` x `block_n`, times `splits` of `split_k` along k; inside, k goes in blocks of `block_k`.
     `pack_panels`: how many panels of B are packed together before they are used (0: B is read where it lies);
-    `transpose_b`: B lies with k contiguous. `turned_a`: A lies with rows contiguous, and a unit's block of it is copied so
-    that each tile has its own together. `cost`: nanoseconds (estimated) of it all on one thread.
+    `transpose_b`: B lies with k contiguous. `turned_a`: A lies with rows contiguous, and a unit's block of it is copied
+    so that each tile has its own together. `cost`: nanoseconds (estimated) of it all on one thread.
     """
 
     kind: str
@@ -279,7 +279,10 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     if turned_a and not bound:
         block_k = min(block_k, -(-balanced(k, TURNED_K) // lanes) * lanes)
     block_k = chosen_block(block_k, k, lanes, PANEL_BYTES // (width * r.size) if pack_panels else 0, streamed)
-    m_blocks = min(per_batch, -(-m // (rows * MOST_TILES)))
+    most_m = rows * MOST_TILES
+    if pack_panels:  # a block of A, of `block_k` of k, takes about half of the second-level cache
+        most_m = max(most_m, target.l2 * 5 // 8 // (block_k * r.size))
+    m_blocks = min(per_batch, -(-m // most_m))
     panels = -(-n // width)
     n_blocks = min(panels, -(-per_batch // m_blocks))
     if turned_a:  # a block of A is copied for each block of columns

@@ -34,7 +34,8 @@ _GROUP: Final = 7  # rows reached from one base address: 1, 2, 4 times, 3 (and t
 class Tile:
     """A micro-kernel: `combine` on accumulators of `scalar`, `rows` x `vectors` of `lanes`; `masked`: the last vector
     is only partly there; `lines` cache lines are fetched ahead per step of k. `narrow`: the
-    type of B's elements where they are widened as they are read (so for the other kernels)."""
+    type of B's elements where they are widened as they are read (so for the other kernels). `touches`: the tile of C is
+    fetched before the sum is."""
 
     combine: str
     scalar: str
@@ -44,6 +45,7 @@ class Tile:
     masked: bool = False
     lines: int = 1
     narrow: str = ""
+    touches: bool = False
 
     @property
     def width(self) -> int:
@@ -51,10 +53,8 @@ class Tile:
 
     @property
     def name(self) -> str:
-        mask = "m" if self.masked else ""
-        return (
-            f"tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}{mask}p{self.lines}{self.narrow}"
-        )
+        size = f"{self.rows}x{self.vectors}x{self.lanes}{'m' if self.masked else ''}"
+        return f"tile_{self.combine}_{self.scalar}_{size}p{self.lines}{self.narrow}{'t' if self.touches else ''}"
 
     @property
     def vector(self) -> VType:
@@ -97,6 +97,9 @@ def tile(t: Tile) -> Func:
     def mask_of(j: int) -> Node | None:
         return mask if j == vectors - 1 else None
 
+    for i in range(rows if t.touches else 0):
+        for line in range(0, vectors * step, 64):
+            b.prefetch(b.gep(b.gep(c, b.mul(c_row, i)), line), locality=3)
     start = [b.const(0, v)] * (rows * vectors)
     offsets = multiples(b, a_row, min(rows, _GROUP))
     bases = [b.gep(a, b.mul(a_row, g)) for g in range(0, rows, _GROUP)]
