@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -154,3 +156,40 @@ def test_it_is_loaded_when_used() -> None:
     loaded = "'hilo.build' in sys.modules"
     code = f"import sys, hilo; assert not ({loaded}); hilo.build.f32; assert {loaded}"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda: function("f", [5], lambda x: x), "the type of parameter 0 of @f is 5, which is no type"),
+        (lambda: function("f", 5, lambda x: x), "the type of parameter 0 of @f is 5, which is no type"),
+        (lambda: function(5, [f32(2)], lambda x: x), "the name of a function is a text"),
+        (lambda: module(5), "a module is made of functions, not of 5"),
+        (lambda: constant([1, 2], f32(3)), r"an array of shape \(2,\) is no constant of f32\[3\]"),
+        (
+            lambda: function("f", [f32(2)], lambda x: build.reduce(x, constant(0.0, f32()), dimensions=[0], body=5)),
+            "stablehlo.reduce: body is 5, which is no function",
+        ),
+    ],
+)
+def test_what_is_no_function_type_or_region_is_an_error_with_the_line(make: Callable[[], Any], what: str) -> None:
+    with pytest.raises(hilo.Error, match=what) as caught:
+        make()
+    assert "test_build.py" in str(caught.value)
+
+
+def test_one_type_stands_for_itself() -> None:
+    f = function("f", f32(2), lambda x: x)
+    assert f.param_types == (f32(2),)
+    assert repr(module(f)) == "<Module: f>"
+
+
+def test_programs_are_shown_as_text() -> None:
+    made = main([f32(2)], lambda x: build.add(x, constant([1.0, 2.0], f32(2))))
+    text = hilo.text(made)
+    assert hilo.text(hilo.parse(text)) == text
+    assert "stablehlo.add %arg0, %0" in text
+    assert "2.0" not in hilo.text(made, elide=1)
+    assert "test_build.py" in hilo.text(made, locations=True)
+    with pytest.raises(hilo.Error, match="elide should be a number, not str"):
+        hilo.text(made, elide="all")

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 __all__ = ["Error", "Executable", "HostQueues", "Module", "Options", "Probes", "build", "compile", "interpret",
-           "interpret_parallel", "load", "parse", "register_custom_call", "register_ffi_type"]  # fmt: skip
+           "interpret_parallel", "load", "parse", "register_custom_call", "register_ffi_type",
+           "text"]  # fmt: skip
 
 if TYPE_CHECKING:
     from hilo import build
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         parse,
         register_custom_call,
         register_ffi_type,
+        text,
     )
     from hilo.errors import Error
     from hilo.ir.host import HostQueues
@@ -52,6 +54,7 @@ _HOME = {
     "parse": "hilo.api",
     "register_custom_call": "hilo.api",
     "register_ffi_type": "hilo.api",
+    "text": "hilo.api",
 }
 
 

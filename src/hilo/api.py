@@ -1,4 +1,4 @@
-"""The public face: load, parse, compile, interpret, register_custom_call. Kept small; the phases are in pipeline.py."""
+"""The public face: load, parse, text, compile, interpret, custom calls. Kept small; the phases are in pipeline.py."""
 
 from __future__ import annotations
 
@@ -39,6 +39,18 @@ def parse(text_or_bytes: str | bytes) -> Module:
     if not isinstance(text_or_bytes, str | bytes):
         raise Error(f"a program is a Module, a text or bytes, not {type(text_or_bytes).__name__}")
     return parse_text(text_or_bytes)
+
+
+def text(program: Program, *, locations: bool = False, elide: int | None = None) -> str:
+    """The program as StableHLO text, which `parse` reads.
+
+    locations  say where each op came from
+    elide      leave out constants of more than so many elements (for reading: it does not parse)
+    """
+    from hilo.formats.mlir_text import print_module
+
+    _expect(elide=(elide, int, "a number"))
+    return print_module(_module(program), locations=locations, elide=elide)
 
 
 def _module(program: Program) -> Module:

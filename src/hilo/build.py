@@ -45,7 +45,13 @@ def function(name: str, types: Iterable[Type], body: Body, *, private: bool = Fa
 
     Raises `Error` if the body gives something else than values, or uses a value that belongs to another function.
     """
-    traced = _Traced(body, tuple(types), _line())
+    if not isinstance(name, str) or not name:
+        raise Error(f"the name of a function is a text that is not empty, not {name!r}", loc=_line())
+    types = tuple(types) if isinstance(types, Iterable) else (types,)
+    for i, t in enumerate(types):
+        if not isinstance(t, Type):
+            raise Error(f"the type of parameter {i} of @{name} is {t!r}, which is no type", loc=_line())
+    traced = _Traced(body, types, _line())
     if traced.captures:
         raise Error(f"@{name} uses {next(iter(traced.captures))!r}, a value of another function", loc=traced.loc)
     return traced.close(name, (), visibility="private" if private else "")
@@ -55,6 +61,8 @@ def module(*functions: Function, name: str = "") -> Module:
     """A module of these functions. Raises `Error` if two have one name, or if a call does not fit what it calls."""
     table: dict[str, Function] = {}
     for f in functions:
+        if not isinstance(f, Function):
+            raise Error(f"a module is made of functions, not of {f!r}", loc=_line())
         if f.name in table:
             raise Error(f"there are two functions @{f.name}")
         table[f.name] = f
@@ -93,6 +101,8 @@ def constant(value: Any, type: TensorType | None = None) -> Op:  # noqa: A002
     array = np.asarray(value)
     if type is not None:
         array = _fitted(array, type)
+        if array.ndim and array.shape != type.shape:
+            raise Error(f"an array of shape {array.shape} is no constant of {type}", loc=_line())
     try:
         return _make(lookup("stablehlo.constant"), (), {"value": Array(array, None if type is None else type.shape)},
                      _line())  # fmt: skip
@@ -158,6 +168,7 @@ def _scalars(name: str, operands: Sequence[Op]) -> list[Type]:
     return each if name == "map" else [*each, *each]
 
 
+_BODIES = ("body", "comparator", "update_computation", "select", "scatter")
 _ON_ELEMENTS = ("reduce", "reduce_window", "map", "sort", "scatter", "select_and_scatter")
 
 
@@ -169,6 +180,9 @@ def _make(kind: OpDef, operands: Sequence[Any], attrs: dict[str, Any], loc: Loc 
     _check_operands(kind.name, operands, loc)
     given = {k: _attribute(v) for k, v in attrs.items()}
     bodies = {k: v for k, v in given.items() if callable(v) and not isinstance(v, Function)}
+    for k in _BODIES if kind.name in _ON_ELEMENTS else ():
+        if k in given and not callable(given[k]) and not isinstance(given[k], Function):
+            raise Error(f"{k} is {given[k]!r}, which is no function", loc=loc, op=kind.full_name)
     if bodies:
         if kind.name not in _ON_ELEMENTS:
             raise Error("a region of this op is made by `region`", loc=loc, op=kind.full_name)

@@ -41,6 +41,7 @@ BAD = [
     (["run", "rows.mlir", "x.npy", "--frobnicate"], "No such option"),
     (["run"], "Missing argument 'FILE'"),
     (["compile", "rows.mlir", "--to", "nothing"], "no phase 'nothing'; there are input, inline"),
+    (["compile", "rows.mlir", "--to", "fuse", "--emit", "asm"], "--to and --emit exclude each other"),
     (["compile", "rows.mlir", "--emit", "poetry"], "'poetry' is not one of"),
     (["compile", "rows.mlir", "-o", "nowhere/out"], "nowhere/out: No such file"),
     (["compile", "rows.mlir", "-o", "folder"], "folder: Is a directory"),

@@ -34,6 +34,8 @@ def command(file: str, entry: str, target: str, opt: int | None, phase: str | No
     """
     from hilo import pipeline
 
+    if phase is not None and emit is not None:
+        raise hilo.Error("--to and --emit exclude each other: one shows a state on the way, the other what comes out")
     module = hilo.load(file)
     if phase is not None:
         if phase == "list":

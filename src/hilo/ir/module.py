@@ -127,7 +127,7 @@ class Module:
         return Module(functions, name=self.name, attrs=self.attrs, loc=self.loc)
 
     def __repr__(self) -> str:
-        return f"<Module {self.name}: {', '.join(self.functions)}>"
+        return f"<Module{' ' * bool(self.name)}{self.name}: {', '.join(self.functions)}>"
 
 
 def parameter(index: int, type: Type, loc: Any = None) -> Op:  # noqa: A002
