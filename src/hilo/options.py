@@ -68,7 +68,7 @@ class Options:
     cache_explain: bool = _option(False, "HILO_CACHE_EXPLAIN", "1 says on stderr why the cache missed")
     # ---- looking inside
     verify: bool = _option(
-        False, "HILO_VERIFY", "1 checks the program after each pass that changed it and names the pass"
+        False, "HILO_VERIFY", "1 checks the program after each pass that changed it, names it, and checks the plan"
     )
     dump: str = _option("", "HILO_DUMP", "a directory: every state of the program is written there")
     print: tuple[str, ...] = _option((), "HILO_PRINT", "passes whose results are printed on stderr (names, or `all`)")
@@ -78,7 +78,7 @@ class Options:
         "after this pass, e.g. `cse`, or `cse#2` for its second run, only what native code needs still runs",
     )
     skip: tuple[str, ...] = _option(
-        (), "HILO_SKIP", "passes to leave out, e.g. `fuse` or `simplify#2`; not inline, legalize and schedule"
+        (), "HILO_SKIP", "passes to leave out, e.g. `fuse` or `simplify#2`; not inline, shapes, legalize, schedule"
     )
     time: bool = _option(False, "HILO_TIME", "1 prints a table of passes and their times on stderr")
     profile: bool = _option(
