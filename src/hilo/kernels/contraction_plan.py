@@ -24,6 +24,7 @@ UNIT_NS: Final = 40_000  # of work that is worth a parallel unit
 MAX_UNITS: Final = 16
 MOST_UNITS: Final = 64  # that may be asked for
 SKINNY_K: Final = 32  # rows of B that are streamed at a time, at most
+SHARED_PANELS: Final = 6  # of packed B, that are units enough
 MOST_TILES: Final = 40  # in a column of tiles of a unit: rows of A that stay in the second-level cache
 STREAM_BYTES: Final = 8 << 10  # of a row of B, read at one go
 INNER_ROWS: Final = 8  # up to here vectors along k pay where k is contiguous
@@ -263,7 +264,9 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     turned = b_column != 1 and not bound  # B lies with k contiguous: it must be packed
     if not bound and not streamed:
         packed = turned or (large and n > width)
-        pack_panels = choose("contraction.pack", 2 if packed else 0, (1, 2, 4) if turned else (0, 1, 2, 4))
+        each = -(-n // (width * max(per_batch, 1)))  # panels of a unit, if units are blocks of columns
+        pack_panels = choose("contraction.pack", (3 if each == 3 else 2) if packed else 0,
+                             (1, 2, 4) if turned else (0, 1, 2, 4))  # fmt: skip
     if bound:
         block_k = balanced(k, max(1, BOUND_BYTES // (width * r.size)))
     elif pack_panels:
@@ -287,7 +290,8 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     n_blocks = min(panels, -(-per_batch // m_blocks))
     if turned_a:  # a block of A is copied for each block of columns
         m_blocks, n_blocks = least_traffic(m, n, min(per_batch, TURNED_UNITS), (4 * rows, TURNED_PANELS * width))
-    if n_blocks == panels:  # too narrow to be shared out by columns: by rows, though panels are then packed repeatedly
+    if n_blocks == panels and not (pack_panels and n_blocks >= SHARED_PANELS):
+        # too narrow to be shared out by columns: by rows, though panels are then packed repeatedly
         fewest = rows * 4 if pack_panels else rows
         m_blocks = max(m_blocks, min(-(-m // fewest), -(-per_batch // n_blocks)))
     if m_blocks * n_blocks % 2 and 1 < n_blocks < panels:
