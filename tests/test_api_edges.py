@@ -170,6 +170,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: hilo.register_custom_call("t.bad", 1 << 70, convention="c"), "is no address"),
     (lambda: hilo.register_ffi_type("t.bad", 5), "5 is no address"),
     (lambda: hilo.compile(SAME).consume((GOOD,)), "consume takes a list of arrays, which it empties, not a tuple"),
+    (lambda: hilo.compile(SAME, options=hilo.Options(dump="a\0b")), "cannot write .*embedded null byte"),
     (lambda: pickle.dumps(hilo.compile(SAME)), "cannot be pickled: keep the program"),
 ]
 
@@ -184,3 +185,25 @@ def test_a_copy_of_an_executable_is_itself() -> None:
     f = hilo.compile(SAME)
     assert copy.copy(f) is f
     assert copy.deepcopy([f])[0] is f
+
+
+OWN = """func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<2x2xf32>, tensor<4xf32>, tensor<2xf32>) {
+  %y = stablehlo.reshape %x : (tensor<4xf32>) -> tensor<2x2xf32>
+  %c = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
+  return %x, %y, %x, %c : tensor<4xf32>, tensor<2x2xf32>, tensor<4xf32>, tensor<2xf32>
+}"""
+
+
+@pytest.mark.parametrize(
+    "run",
+    [hilo.interpret, lambda p, x: hilo.compile(p)(x), lambda p, x: hilo.interpret_parallel(p, [[x]])[0]],
+    ids=["interpreted", "compiled", "parallel"],
+)
+def test_results_are_arrays_of_their_own(run: Callable[..., list[np.ndarray]]) -> None:
+    module, x = hilo.parse(OWN), np.arange(4, dtype=np.float32)
+    for _ in range(2):  # what was written to the first results is nowhere in the second
+        results = run(module, x)
+        assert [r.tolist() for r in results] == [[0, 1, 2, 3], [[0, 1], [2, 3]], [0, 1, 2, 3], [1, 2]]
+        for r in results:
+            r += 7
+    assert x.tolist() == [0, 1, 2, 3]

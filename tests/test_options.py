@@ -87,6 +87,10 @@ def test_unknown_options_and_wrong_types_are_errors() -> None:
         Options(verify="1")  # type: ignore[arg-type]
     with pytest.raises(Error, match="dump"):
         Options(dump=3)  # type: ignore[arg-type]
+    for name in ("fast_math", "skip", "print"):
+        for value in (5, [5], ["x", 5]):
+            with pytest.raises(Error, match=rf"{name} \(HILO_{name.upper()}\) must be names, not"):
+                Options(**{name: value})
 
 
 def test_the_code_key_knows_what_code_depends_on() -> None:

@@ -7,7 +7,7 @@ win over both.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Final
 
@@ -89,7 +89,7 @@ class Options:
         for f in fields(self):
             value: Any = getattr(self, f.name)
             if f.name in ("fast_math", "print", "skip"):
-                names = _names(value)
+                names = _names(value, f"{f.name} ({f.metadata['variable']})")
                 value = names if f.name != "fast_math" else frozenset(FAST_MATH if "all" in names else names)
             object.__setattr__(self, f.name, value)
             self._check(f.name, value, f.metadata["variable"])
@@ -157,11 +157,14 @@ class Options:
         )
 
 
-def _names(value: Any) -> tuple[str, ...]:
+def _names(value: Any, what: str) -> tuple[str, ...]:
     """Names from a collection, or from text with commas or spaces between them; True stands for all, False for none."""
     if isinstance(value, bool):
         return ("all",) if value else ()
-    return tuple(value.replace(",", " ").split()) if isinstance(value, str) else tuple(value)
+    names = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(names, Iterable) or not all(isinstance(n, str) for n in names):
+        raise Error(f"{what} must be names, not {value!r}")
+    return tuple(names)
 
 
 def _is_int(value: Any) -> bool:

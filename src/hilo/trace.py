@@ -241,8 +241,8 @@ def write_whole(path: Path, text: str) -> None:
         except BaseException:
             os.unlink(temporary)
             raise
-    except OSError as e:
-        raise Error(f"cannot write {path}: {e.strerror or e}") from None
+    except (OSError, ValueError) as e:  # ValueError: a name that no file can have
+        raise Error(f"cannot write {path}: {getattr(e, 'strerror', None) or e}") from None
 
 
 def _names(wanted: Iterable[str], name: str, number: int) -> bool:

@@ -22,7 +22,8 @@ _MODULE: ContextVar[Module | None] = ContextVar("hilo_interpreted_module", defau
 
 
 def interpret(module: Module, arrays: Iterable[Any], entry: str = "main") -> list[Any]:
-    """Run `entry` of `module` on `arrays` (anything numpy takes without a cast) and give its results.
+    """Run `entry` of `module` on `arrays` (anything numpy takes without a cast) and give its results, which are arrays
+    of their own.
 
     Raises `Error` if there is no such function, or if the arguments' number, a shape or a dtype does not fit.
     """
@@ -31,7 +32,12 @@ def interpret(module: Module, arrays: Iterable[Any], entry: str = "main") -> lis
             f"there is no function @{entry}; there are: {', '.join('@' + n for n in module.functions) or 'none'}"
         )
     function = module[entry]
-    return run(function, check_arguments(function, list(arrays)), module)
+    return own(run(function, check_arguments(function, list(arrays)), module))
+
+
+def own(results: Iterable[Any]) -> list[Any]:
+    """Copies: a value may be an argument or a constant of the program itself, or a view of another value."""
+    return [np.array(r) if isinstance(r, np.ndarray) else tuple(own(r)) if isinstance(r, tuple) else r for r in results]
 
 
 def check_arguments(function: Function, arrays: Sequence[Any]) -> list[Any]:

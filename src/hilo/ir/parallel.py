@@ -10,7 +10,7 @@ from typing import Any
 
 from hilo.errors import Error
 from hilo.ir.host import HostQueues, connected
-from hilo.ir.interpret import check_arguments, run
+from hilo.ir.interpret import check_arguments, own, run
 from hilo.ir.module import Function, Module
 from hilo.ir.process import Grid, Process
 
@@ -42,6 +42,6 @@ def interpret_grid(module: Module | None, grid: Grid, entries: Sequence[Function
 
     def main(p: Process) -> list[Any]:
         with connected(hosts[p.number]):
-            return run(entries[p.number], arguments[p.number], module)
+            return own(run(entries[p.number], arguments[p.number], module))
 
     return grid.run(main)
