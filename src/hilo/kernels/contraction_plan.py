@@ -284,7 +284,7 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     block_k = chosen_block(block_k, k, lanes, PANEL_BYTES // (width * r.size) if pack_panels else 0, streamed)
     most_m = rows * MOST_TILES
     if pack_panels:  # a block of A, of `block_k` of k, takes about half of the second-level cache
-        most_m = max(most_m, target.l2 * 5 // 8 // (block_k * r.size))
+        most_m = max(most_m, target.l2 * 5 // 8 // max(block_k * r.size, 1))  # k may be 0
     m_blocks = min(per_batch, -(-m // most_m))
     panels = -(-n // width)
     n_blocks = min(panels, -(-per_batch // m_blocks))
