@@ -243,6 +243,12 @@ def test_units_of_copied_rows_give_the_same_bits() -> None:
     np.testing.assert_array_equal(one, many)
 
 
+def test_the_transposed_product_where_it_takes_fewer_vectors() -> None:
+    target = Target.named("x86-avx512")
+    assert "transposed" in lower(matmul(31, 17, 400, ta=True), target).reason  # 17 x 2 vectors rather than 31 x 2
+    assert "transposed" not in lower(matmul(19, 17, 400, ta=True), target).reason
+
+
 def test_blocks_that_read_the_least() -> None:
     assert least_traffic(1024, 256, 8, (32, 144)) == (8, 1)
     assert least_traffic(256, 1024, 8, (56, 96)) == (1, 8)

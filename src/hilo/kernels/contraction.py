@@ -114,7 +114,8 @@ class _Lowering:
             return True
         lanes = self.target.lanes(self.r.scalar)
         wasteful = n <= lanes // 2 or (n < 2 * lanes and n % lanes and k >= 64)  # transposed stores cost something, too
-        return bool(wasteful) and m >= 2 * lanes and one_stride(c.m, "a") == 1 and self.is_ready(c.lhs.dtype, 0)
+        saves = 4 * n * -(-m // lanes) <= 3 * m * -(-n // lanes)  # of vectors
+        return bool(wasteful) and saves and one_stride(c.m, "a") == 1 and self.is_ready(c.lhs.dtype, 0)
 
     def is_ready(self, dtype: DType, operand: int) -> bool:
         """Whether elements of this type can be added up as they lie in memory."""
