@@ -189,9 +189,10 @@ FOR_EVER = """func.func @main(%x: tensor<512xf32>) -> tensor<512xf32> {
 """
 
 
-def test_ctrl_c_ends_native_code_that_runs_for_ever(tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--check"]], ids=["run", "check"])
+def test_ctrl_c_ends_native_code_that_runs_for_ever(tmp_path: Path, options: list[str]) -> None:
     (tmp_path / "ever.mlir").write_text(FOR_EVER)
-    command = [sys.executable, "-m", "hilo", "run", "ever.mlir", "--random", "0"]
+    command = [sys.executable, "-m", "hilo", "run", "ever.mlir", "--random", "0", *options]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.DEVNULL)
     try:
         with pytest.raises(subprocess.TimeoutExpired):  # time to get into the call; never too little to pass

@@ -72,7 +72,8 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
         return
     args = arguments(function(module, entry), arrays, seed, lambda: sizes(module, entry, dim))
     if check:
-        _check(module, entry, target, threads, args, compile_options(opt))
+        with interruptible():
+            _check(module, entry, target, threads, args, compile_options(opt))
         return
     if interpret:
         results = hilo.interpret(module, *args, entry=entry, probes=recorder)
