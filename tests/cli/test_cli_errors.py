@@ -56,6 +56,8 @@ BAD = [
     (["bench", "rows.mlir", "--seconds", "nan"], "nan is no number of seconds"),
     (["bench", "rows.mlir", "bad.npy"], "bad.npy: no .npy or .npz file"),
     (["conformance", "nowhere"], "nowhere"),
+    (["reduce", "rows.mlir", "--command", "/no/such {}"], "--command: /no/such: there is no such command"),
+    (["reduce", "rows.mlir", "--command", "'cut"], "--command: No closing quotation"),
     (["ops", "exponentail"], "no op 'exponentail'; there is exponential"),
     (["nothing"], "No such command 'nothing'"),
 ]

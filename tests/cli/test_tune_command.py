@@ -81,6 +81,7 @@ def test_no_time(hilo: Hilo) -> None:
         (("rows.mlir",), {"HILO_TARGET": "x86-sse2"}, "leave HILO_OPT and HILO_TARGET as they are"),
         (("rows.mlir", "narrow.npy"), {}, "expected f32[4,8]"),
         (("rows.mlir", "--bind", "1"), {}, "--bind 1: arguments have numbers from 0 to 0"),
+        (("rows.mlir", "--bind", "1-0"), {}, "--bind 1-0: arguments have numbers from 0 to 0"),
         (("rows.mlir", "--bind", "0-x"), {}, "--bind 0-x: arguments have numbers from 0 to 0"),
     ],
 )

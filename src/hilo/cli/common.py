@@ -47,6 +47,8 @@ def opt_option(f: Callable[..., Any]) -> Callable[..., Any]:
 class Seconds(click.FloatRange):
     """A time in seconds: not negative, and a number."""
 
+    name = "seconds"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         seconds = super().convert(value, param, ctx)
         if seconds != seconds:
@@ -85,7 +87,7 @@ def bound(text: str, args: list[np.ndarray]) -> tuple[dict[int, np.ndarray], lis
     for part in filter(None, (x.strip() for x in text.split(","))):
         first, dash, last = part.partition("-")
         ends = (first, last if dash else first)
-        if not all(x.isascii() and x.isdigit() for x in ends) or int(ends[1]) >= len(args):
+        if not all(x.isascii() and x.isdigit() for x in ends) or not int(ends[0]) <= int(ends[1]) < len(args):
             raise Error(f"--bind {part}: arguments have numbers from 0 to {len(args) - 1}")
         numbers.update(range(int(ends[0]), int(ends[1]) + 1))
     return {i: args[i] for i in sorted(numbers)}, [a for i, a in enumerate(args) if i not in numbers]

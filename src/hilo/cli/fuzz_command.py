@@ -19,16 +19,19 @@ if TYPE_CHECKING:
 @click.command("fuzz")
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--seconds", type=Seconds(0, min_open=True), default=60.0, show_default=True, help="Stop then.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other seeds give other inputs.")
-@click.option("--formats", default="text,bytecode,hlo", show_default=True, help="What to make inputs of.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="SEED",
+              help="Other seeds give other inputs.")  # fmt: skip
+@click.option("--formats", default="text,bytecode,hlo", show_default=True, metavar="A,B,...",
+              help="What to make inputs of.")  # fmt: skip
 @click.option("--corpus", type=click.Path(path_type=Path), metavar="DIR", help="Start from the programs there, too.")
-@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Worker processes.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Worker processes.")
 @click.option("--attacks", is_flag=True, help="Try the inputs made to hurt instead: deep, long, wide and huge ones.")
 @click.option("--limit", type=Seconds(0, min_open=True), default=10.0, show_default=True,
               help="Seconds of the processor's time that an input may take.")  # fmt: skip
-@click.option("--memory", type=click.IntRange(1), default=4, show_default=True, help="GiB that a worker may take.")
+@click.option("--memory", type=click.IntRange(1), default=4, show_default=True, metavar="GIB",
+              help="Memory that a worker may take, in GiB.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("fuzz-findings"),
-              show_default=True, help="The directory for inputs that fail.")  # fmt: skip
+              show_default=True, metavar="DIR", help="The directory for inputs that fail.")  # fmt: skip
 def command(files: tuple[Path, ...], seconds: float, seed: int, formats: str, corpus: Path | None, jobs: int,
             attacks: bool, limit: float, memory: int, output: Path) -> None:  # fmt: skip
     """Change valid programs; look for what ends in a crash, a hang, too much memory or an exception that is no error of

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -104,9 +105,14 @@ def _save(module: hilo.Module, arrays: list[np.ndarray], output: str) -> None:
 
 def _command_fails(shell: str, options: Any) -> Any:
     """The predicate "the user's command fails"; options reach a hilo that it runs by environment variables."""
-    words = shlex.split(shell)
+    try:
+        words = shlex.split(shell)
+    except ValueError as e:
+        raise hilo.Error(f"--command: {e}") from None
     if not words:
         raise hilo.Error("--command: there is no command")
+    if shutil.which(words[0]) is None:
+        raise hilo.Error(f"--command: {words[0]}: there is no such command")
     words = words if any("{}" in w for w in words) else [*words, "{}"]
     environment = {**os.environ, **({"HILO_STOP": options.stop} if options is not None and options.stop else {})}
 
