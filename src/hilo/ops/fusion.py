@@ -138,7 +138,8 @@ def contracts(o: Op) -> bool:
     if o.kind.full_name not in CONTRACTIONS or not isinstance(o.type, TensorType):
         return False
     types = (o.type, *(x.type for x in o.operands))
-    if o.kind.full_name == "stablehlo.convolution" and not all(isinstance(t, TensorType) and t.is_static for t in types):
+    known = all(isinstance(t, TensorType) and t.is_static for t in types)
+    if o.kind.full_name == "stablehlo.convolution" and not known:
         return False
     return all(isinstance(t, TensorType) and t.size != -1 and not t.dtype.is_complex for t in types)
 
