@@ -27,7 +27,7 @@ from benchmarks.peers import PEERS, Unsuitable
 from benchmarks.report import format_row, summary, table
 from hilo.runtime.limits import measure as measure_limits
 
-PAUSE = 0.003
+PAUSE = 0.01  # seconds: the peers' threads look for work for milliseconds after a call
 
 
 @click.group()
