@@ -43,6 +43,8 @@ KNOBS: Final[dict[str, Knob]] = {
     "contraction.walk": Knob("the walk over tiles of convolutions and large dense products; off: the plain kernels",
                              "on, off", False),
     "rows.unroll": Knob("vectors side by side in a reduction or a row region", "1, 2, 4, 8, 16", False),
+    "rows.together": Knob("places that a reduction across long rows takes together, in panels; 0: no panels",
+                          "0, 2, 4, 8", False),
     "rows.chunk": Knob("elements of a long reduction that one unit does; 0: all", "a number", False),
     "loop.unroll": Knob("vectors side by side in an elementwise loop", "1, 2, 4, 8, 16", True),
     "loop.stream": Knob("stores past the caches", "on, off", True),

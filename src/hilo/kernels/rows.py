@@ -3,34 +3,31 @@
 A unit does some rows; a row is done in passes over the reduced dims. The vectors lie along the reduced dims ("inner":
 lanes are combined at the end) or along the last kept dim ("kept": every lane is a row of its own). Values that several
 passes need and that are much work are kept in scratch on the stack. Few long rows are cut into chunks whose partial
-results a second phase combines in order.
+results a second phase combines in order. Long rows of kept dims that no cache holds are done in panels (rows_wide.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
 from hilo.ir.dims import typical, upper
 from hilo.ir.module import Function
-from hilo.ir.op import Op
-from hilo.ir.types import TensorType
-from hilo.kernels.combine import Elems, pack, splat, unpack
-from hilo.kernels.elementwise import new_func, streams
+from hilo.kernels.combine import Elems, pack, splat
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
-from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
-from hilo.kernels.pick import combiner
-from hilo.kernels.rows_plan import BLOCK_TURNS, SCRATCH, Plan, in_place_pairs, kept_values, plan
+from hilo.kernels.memory import Buffer
+from hilo.kernels.rows_code import Row, RowCode
+from hilo.kernels.rows_plan import BLOCK_TURNS, in_place_pairs, plan
+from hilo.kernels.rows_wide import WideCode
 from hilo.loop import index
-from hilo.loop.builder import Builder, Func, Node
+from hilo.loop.builder import Func, Node
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
-from hilo.ops.fusion import Elements, Indices, Source
-from hilo.ops.rows import NotRows, analyse, at_shape, captures, initial, inputs, read_in_place
+from hilo.ops.fusion import Indices
+from hilo.ops.rows import NotRows, analyse
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -47,47 +44,20 @@ def lower(body: Function, operands: Sequence[int], count: int, target: Target, *
         raise Unsupported("these reductions cannot be computed row by row", op="hilo.fusion", loc=body.loc) from None
     p = plan(body, rows, target)
     in_place = in_place_pairs(body, rows, operands)
-    main = _Kernel(p, body, operands, count, {i for i, _ in in_place}, target, near)
+    main = (WideCode if p.wide else _Kernel)(p, body, operands, count, {i for i, _ in in_place}, target, near)
     if not p.chunk:
         return Lowered([Phase(main.whole(), p.units, p.unit_cost)], in_place=in_place,
                        strategy="rows", reason=p.words(body, target))  # fmt: skip
     scratch = sum(t.nbytes + 64 for t in main.partial_types())
     first = Phase(main.chunks(), p.units, p.unit_cost)
-    second = _Kernel(p, body, operands, count, set(), target)
+    second = RowCode(p, body, operands, count, set(), target)
     total = prod(rows.shape[d] for d in rows.kept)
-    return Lowered([first, Phase(second.combine(), 1, typical(p.chunks * total) / 4.0)], scratch,
+    return Lowered([first, Phase(second.combine(), 1, typical(p.chunks * total) / 4.0)], scratch, in_place,
                    strategy="rows in chunks", reason=p.words(body, target))  # fmt: skip
 
 
-@dataclass(eq=False)
-class _Row:
-    """One row (or vector of rows) in the making: its indices, the values of its reductions, its scratch."""
-
-    vector: Vector
-    at: Indices  # indices of the kept dims; 0 for the others
-    copy: int = 0  # its place among the vectors of one turn
-    values: dict[Op, Elem] = field(default_factory=dict)
-
-
-class _Kernel:
-    """Writes one function of a region's kernel."""
-
-    def __init__(
-        self, p: Plan, body: Function, operands: Sequence[int], count: int, unsafe: set[int], target: Target,
-        near: bool = False,
-    ) -> None:  # fmt: skip
-        self.p, self.rows, self.body, self.target, self.count = p, p.rows, body, target, count
-        self.near = near
-        self.own = [x for x in body.params if x in read_in_place(body, p.rows)]
-        self.func = new_func("rows")
-        self.b = Builder(self.func)
-        self.bufs, self.begin, self.end = self.func.params
-        self.params = {o: Buffer(pointer(self.b, self.bufs, i), o.tensor, constant=i not in unsafe)
-                       for o, i in zip(body.params, operands, strict=True)}  # fmt: skip
-        self.combiners = {r: combiner(r) for pass_ in self.rows.reduces for r in pass_}
-        self.kept_ops = kept_values(self.rows, body)
-        self.chunk: Node | None = None  # which chunk of the chunked loop
-        self.scratch: dict[Op, Buffer] = {}
+class _Kernel(RowCode):
+    """The loops of a kernel that does some rows at a time."""
 
     # ---- functions
     def whole(self) -> Func:
@@ -101,7 +71,7 @@ class _Kernel:
         """The function that reduces one chunk of one block of rows, without initial values, into the scratch."""
         partials = self._partials()
 
-        def turn(rows: list[_Row]) -> None:
+        def turn(rows: list[Row]) -> None:
             assert self.chunk is not None
             chunk = index.loop_var(self.chunk, 0, self.p.chunks)
             states = self._reduce_pass(rows, 0)
@@ -113,45 +83,8 @@ class _Kernel:
         self._units(turn)
         return self._done()
 
-    def combine(self) -> Func:
-        """The function that combines the chunks in order and computes the row results."""
-        b, p = self.b, self.p
-        self.results = self._results()
-        partials = self._partials()
-        n = self._row_count()
-
-        def turn(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
-            for v in vectors:
-                shape = [self.rows.shape[d] for d in self.rows.kept]
-                at = [index.ZERO] * len(self.rows.shape)
-                for d, i in zip(self.rows.kept, index.delinear(v.at, shape), strict=True):
-                    at[d] = i
-                row = _Row(v, tuple(at))
-                start = self._identities(v.lanes, 0)
-
-                def step(chunk: Node, *carried: Node, v: Vector = v) -> tuple[Node, ...]:
-                    where = index.loop_var(chunk, 0, p.chunks) * n + v.at
-                    new = [x.load(b, (where,), v.lanes, v.mask) for x in partials]
-                    new = [splat(b, e, v.lanes) for e in new]
-                    return pack(self._combine_states(self._unpack(carried, 0), new, 0))
-
-                state = self._unpack(b.for_(0, p.chunks, 1, step, pack(start)), 0)
-                self._set_values(row, 0, state)
-                self._finish_rows([row])
-            return ()
-
-        lanes = p.lanes if upper(n) >= p.lanes else 1
-        vector_loop(b, 0, n, n, turn, lanes=lanes, masks=self.target.has_masks)
-        return self._done()
-
-    def _done(self) -> Func:
-        if any(r.streaming for r in getattr(self, "results", ())):
-            self.b.fence()
-        self.b.ret()
-        return self.func
-
     # ---- units
-    def _units(self, turn: Callable[[list[_Row]], None]) -> None:
+    def _units(self, turn: Callable[[list[Row]], None]) -> None:
         """Loops over the units begin..end around `turn(rows)`."""
         p, b = self.p, self.b
         sizes = p.unit_sizes
@@ -160,15 +93,15 @@ class _Kernel:
             *loops, chunk = index.delinear(index.loop_var(u, 0, p.units), (*sizes, p.chunks))
             self.chunk = index.node(b, chunk) if p.chunk else None
             if not sizes:
-                turn([_Row(Vector(index.ZERO, 1), self.p.kept.indices([]))])
+                turn([Row(Vector(index.ZERO, 1), self.p.kept.indices([]))])
                 return
             *outer, last = loops
             if p.inner:
-                turn([_Row(Vector(index.linear(loops, sizes), 1), p.kept.indices(loops))])
+                turn([Row(Vector(index.linear(loops, sizes), 1), p.kept.indices(loops))])
                 return
 
             def vectors(vs: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
-                turn([_Row(v, p.kept.indices([*outer, v.at]), i) for i, v in enumerate(vs)])
+                turn([Row(v, p.kept.indices([*outer, v.at]), i) for i, v in enumerate(vs)])
                 return ()
 
             n = p.kept.sizes[-1]
@@ -182,14 +115,14 @@ class _Kernel:
             b.for_(self.begin, self.end, 1, unit)
 
     # ---- passes
-    def _passes(self, rows: list[_Row]) -> list[_Row]:
+    def _passes(self, rows: list[Row]) -> list[Row]:
         for k in range(self.rows.passes):
             states = self._reduce_pass(rows, k)
             for row, state in zip(rows, states, strict=True):
                 self._set_values(row, k, state)
         return rows
 
-    def _reduce_pass(self, rows: list[_Row], k: int) -> list[Elems]:
+    def _reduce_pass(self, rows: list[Row], k: int) -> list[Elems]:
         """Pass `k` over the reduced dims of some rows: stores full results, gives the accumulated values per row."""
         p, b = self.p, self.b
         reduces = self.rows.reduces[k]
@@ -219,7 +152,7 @@ class _Kernel:
 
         def visit(loops: list[Index], vectors: list[Vector], states: list[Elems]) -> list[Elems]:
             """The elements of one turn: several vectors of one row, or one element of several rows."""
-            turns: list[tuple[_Row, Vector, Indices, list[Index]]] = []
+            turns: list[tuple[Row, Vector, Indices, list[Index]]] = []
             if p.inner:
                 for v in vectors:
                     where = [*loops, v.at] if sizes else []
@@ -315,190 +248,3 @@ class _Kernel:
         if row * sum(p.dtype.itemsize for p in self.own) > self.target.l2 // 4:
             return []
         return [self.params[p] for p in self.own]
-
-    def _elements(
-        self, row: _Row, v: Vector, at: Indices, where: list[Index], k: int
-    ) -> tuple[Elems, list[Callable[[], None]]]:
-        """The operands of pass k's reductions at one place, and the stores that are due there."""
-        b = self.b
-        lanes, mask = max(v.lanes, row.vector.lanes), v.mask if v.mask is not None else row.vector.mask
-        elements = Elements(b, self._sources(row, Vector(v.at, lanes, mask), at, where, k))
-        new: list[Elem] = []
-        for r in self.rows.reduces[k]:
-            new.extend(self.combiners[r].prepare(b, [elements(x, self._at(x, at)) for x in inputs(r)]))
-        stores: list[Callable[[], None]] = []
-        for i, r in self.rows.full[k]:
-            value, position = elements(r, self._at(r, at)), index.linear(at, self.rows.shape)
-            stores.append(lambda i=i, e=value, p=position: self.results[i].store(b, p, e, lanes, mask))
-        for o in self.kept_ops[k]:
-            if o in self.scratch:
-                value, place = elements(o, self._at(o, at)), self._scratch_position(row, where)
-                stores.append(lambda o=o, e=value, p=place: self.scratch[o].store(b, p, e, lanes, mask))
-        return tuple(new), stores
-
-    def _sources(self, row: _Row, v: Vector, here: Indices, where: list[Index], k: int) -> dict[Op, Source]:
-        """Where elements come from in pass k: operands, values of earlier reductions, scratch."""
-        b = self.b
-        sources: dict[Op, Source] = {}
-        for o, buffer in self.params.items():
-            sources[o] = lambda at, buffer=buffer: buffer.load(b, at, v.lanes, v.mask)
-        for o, e in row.values.items():
-            sources[o] = lambda at, e=e: e
-        plain = dict(sources)
-        for earlier in range(k):
-            for o in self.kept_ops[earlier]:
-                if o in self.scratch:
-                    sources[o] = self._scratch_source(o, row, v, here, where, plain)
-        return sources
-
-    def _scratch_source(
-        self, o: Op, row: _Row, v: Vector, here: Indices, where: list[Index], plain: dict[Op, Source]
-    ) -> Source:
-        def read(at: Indices) -> Elem:
-            if at != self._at(o, here):  # not this row's element at hand: compute it
-                return Elements(self.b, plain)(o, at)
-            return self.scratch[o].load(self.b, (self._scratch_position(row, where),), v.lanes, v.mask)
-
-        return read
-
-    def _at(self, o: Op, at: Indices) -> Indices:
-        """Indices into `o` for the place `at` of the full shape."""
-        return at_shape(at, self.rows.shape, o.shape)
-
-    def _scratch_position(self, row: _Row, where: list[Index]) -> Index:
-        """Where a kept value of this place lies: vectors of rows side by side."""
-        position = index.linear(where, self.p.reduced.sizes) if where else index.ZERO
-        if self.p.inner:
-            return position
-        lane = row.vector.at - row.vector.at.first_lane()
-        return position * self.p.block + row.copy * self.p.lanes + lane
-
-    # ---- rows
-    def _finish_rows(self, rows: list[_Row]) -> None:
-        """Compute and store the row results."""
-        b = self.b
-        for row in rows:
-            v = row.vector
-            position = self._row_position(row)
-            elements = Elements(b, self._sources(row, v, (), [], 0))
-            own = tuple(row.at[d] for d in self.rows.kept)
-            shape = tuple(self.rows.shape[d] for d in self.rows.kept)
-            values = []
-            for i, r in self.rows.row:
-                at = own if r.shape == shape else tuple(index.delinear(position, r.shape))
-                values.append((i, elements(r, at)))
-            for i, e in values:
-                self.results[i].store(b, position, e, v.lanes, v.mask)
-
-    def _row_count(self) -> int:
-        return prod(self.rows.shape[d] for d in self.rows.kept)
-
-    def _row_position(self, row: _Row) -> Index:
-        return index.linear([row.at[d] for d in self.rows.kept], [self.rows.shape[d] for d in self.rows.kept])
-
-    def _full(self, row: _Row, where: list[Index]) -> Indices:
-        """Indices into the full shape: the row's, and those of the loops over the reduced dims."""
-        at = list(row.at)
-        inner = self.p.reduced.indices(where)
-        for d in self.rows.reduced:
-            at[d] = inner[d]
-        return tuple(at)
-
-    # ---- states: the accumulated values of all reductions of a pass
-    def _by_reduce(self, state: Elems, k: int) -> Iterator[tuple[Op, Elems]]:
-        at = 0
-        for r in self.rows.reduces[k]:
-            n = len(self.combiners[r].dtypes)
-            yield r, state[at : at + n]
-            at += n
-
-    def _identities(self, lanes: int, k: int) -> Elems:
-        return tuple(e for r in self.rows.reduces[k] for e in self.combiners[r].identity(self.b, lanes))
-
-    def _initial(self, row: _Row, k: int) -> Elems:
-        """The reductions' initial values as accumulated values for a row."""
-        elements = Elements(self.b, self._sources(row, row.vector, (), [], 0))
-        out: list[Elem] = []
-        for r in self.rows.reduces[k]:
-            first = self.combiners[r].prepare(self.b, [elements(x, ()) for x in initial(r)])
-            out.extend(splat(self.b, e, row.vector.lanes) for e in first)
-        return tuple(out)
-
-    def _unpack(self, nodes: Sequence[Node], k: int) -> Elems:
-        return tuple(unpack(nodes, [d for r in self.rows.reduces[k] for d in self.combiners[r].dtypes]))
-
-    def _combine_states(self, a: Sequence[Elem], x: Sequence[Elem], k: int) -> Elems:
-        out: list[Elem] = []
-        at = 0
-        for r in self.rows.reduces[k]:
-            c = self.combiners[r]
-            n = len(c.dtypes)
-            out.extend(c(self.b, tuple(a[at : at + n]), tuple(x[at : at + n]), self._captured(r)))
-            at += n
-        return tuple(out)
-
-    def _captured(self, r: Op) -> Elems:
-        if not captures(r):
-            return ()
-        elements = Elements(self.b, {o: lambda at, x=x: x.load(self.b, at, 1) for o, x in self.params.items()})
-        return tuple(elements(x, ()) for x in captures(r))
-
-    def _where(self, mask: Node, new: Elems, k: int) -> Elems:
-        """The new values where the mask holds, and what changes nothing elsewhere."""
-        b = self.b
-        out = []
-        for e, one in zip(new, self._identities(mask.type.lanes, k), strict=True):
-            parts = [b.select(mask, p, q) for p, q in zip(pack([e]), pack([one]), strict=True)]
-            out.extend(unpack(parts, [e.dtype]))
-        return tuple(out)
-
-    def _only_first(self, e: Elem, identity: Elem) -> Elem:
-        """A scalar in lane 0 of an identity vector."""
-        parts = [self.b.insert(q, p, 0) for p, q in zip(pack([e]), pack([identity]), strict=True)]
-        return unpack(parts, [e.dtype])[0]
-
-    def _set_values(self, row: _Row, k: int, state: Elems) -> None:
-        """Give the results of pass k's reductions to the row: initial values enter here, unless they came first."""
-        b = self.b
-        ordered = not all(self.combiners[r].free for r in self.rows.reduces[k])
-        if not ordered and self.rows.reduces[k]:
-            state = self._combine_states(self._initial(row, k), state, k)
-        for r, values in self._by_reduce(state, k):
-            finished = self.combiners[r].finish(b, values)
-            for o, (source, number) in self.rows.outputs.items():
-                if source is r:
-                    row.values[o] = finished[number]
-
-    # ---- buffers
-    def _results(self) -> list[Buffer]:
-        def result(i: int, t: TensorType) -> Buffer:
-            past = not self.near and streams(t, self.target)
-            return Buffer(pointer(self.b, self.bufs, self.count + i), t, RESULT_ALIGN, streaming=past)
-
-        return [result(i, r.tensor) for i, r in enumerate(self.body.results)]
-
-    def partial_types(self) -> list[TensorType]:
-        """The types of the arrays in scratch: one partial result per chunk and row."""
-        n = self.p.chunks * self._row_count()
-        return [TensorType(d, (n,)) for r in self.rows.reduces[0] for d in self.combiners[r].dtypes]
-
-    def _partials(self) -> list[Buffer]:
-        base = pointer(self.b, self.bufs, self.count + len(self.body.results))
-        out, offset = [], 0
-        for t in self.partial_types():
-            out.append(Buffer(self.b.gep(base, offset), t, 64))
-            offset += -(-t.nbytes // 64) * 64
-        return out
-
-    def _scratch(self) -> None:
-        """Room on the stack for the values that later passes need again, as far as it goes."""
-        n = prod(self.p.reduced.sizes) * self.p.block
-        if not isinstance(n, int):
-            return
-        left = SCRATCH
-        for ops in self.kept_ops:
-            for o in ops:
-                t = TensorType(o.dtype, (n,))
-                if t.nbytes <= left:
-                    left -= t.nbytes
-                    self.scratch[o] = Buffer(self.b.alloca(max(t.nbytes, 64)), t, 64)

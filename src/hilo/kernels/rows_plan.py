@@ -27,6 +27,10 @@ SCRATCH: Final = 256 << 10  # bytes of stack for that
 BLOCK_TURNS: Final = 256  # sums are made of partial sums of that many terms
 CHUNK: Final = 1 << 16  # elements of a chunk of a long reduction
 FEW_UNITS: Final = 32
+PANEL: Final = 16 << 10  # bytes of accumulated values of a panel of columns
+FEW_ROWS: Final = 32  # up to which no panels are made of them
+SHORT_ROW: Final = 1 << 10  # bytes, below which fewer rows are taken together
+MOST_CHUNKS: Final = 256  # whose partial results one unit combines
 WIDE_WORK: Final = 128.0  # on an element, up to which several vectors side by side do not make the code too long
 
 
@@ -43,11 +47,13 @@ class Plan:
     cost: float
     chunked: int = -1
     chunk: int = 0
+    wide: int = 0  # places along the reduced dims that are taken together, in panels of many rows; 0: no panels
+    panel: int = 0
 
     @property
     def block(self) -> int:
         """Rows of the last kept loop that a unit does."""
-        return 1 if self.inner else self.lanes * self.unroll
+        return self.panel if self.wide else 1 if self.inner else self.lanes * self.unroll
 
     @property
     def unit_sizes(self) -> tuple[int, ...]:
@@ -72,7 +78,8 @@ class Plan:
         along = "along a row" if self.inner else "across rows"
         units = f"{self.units} units" if self.units != 1 else "one unit"
         cut = f"; few long rows: {self.chunks} chunks each, combined in order" if self.chunk else ""
-        return f"{passes} over a row of {size} bytes, {fits}; vectors {along}, {self.unroll} side by side; {units}{cut}"
+        how = f"panels of {self.panel}, {self.wide} places at a time" if self.wide else f"{self.unroll} side by side"
+        return f"{passes} over a row of {size} bytes, {fits}; vectors {along}, {how}; {units}{cut}"
 
     @property
     def unit_cost(self) -> float:
@@ -110,18 +117,47 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
     unroll = choose("rows.unroll", unroll, [u for u in (1, 2, 4, 8) if typical(along[0]) >= lanes * u or u == 1])
     p = Plan(rows, kept, reduced, inner, lanes, unroll, cost)
+    _widen(p, body, work, free, target)
     few = typical(p.units) < FEW_UNITS and typical(prod(shape)) > 4 * CHUNK
-    if rows.passes == 1 and not any(rows.full) and free and few:
+    if rows.passes == 1 and (p.wide or not any(rows.full)) and free and few:
         p.chunked = max(range(len(reduced.sizes)), key=lambda k: typical(reduced.sizes[k]))
         n = typical(reduced.sizes[p.chunked])
         others = typical(prod(shape)) // n // typical(p.units)
         step = lanes * unroll if inner and p.chunked == len(reduced.sizes) - 1 else 1
-        p.chunk = -(-max(1, CHUNK // others) // step) * step
+        length = max(1, CHUNK // others)
+        if p.wide:
+            step = p.wide if p.chunked == len(reduced.sizes) - 1 else 1
+            length = max(length, 16 * step, -(-n // MOST_CHUNKS))
+        p.chunk = -(-length // step) * step
         if p.chunk >= n:
             p.chunk = 0
         among = [c * step for c in (0, 1 << 12, 1 << 14) if c * step < n]
         p.chunk = choose("rows.chunk", p.chunk, among, most=n - 1, step=step)
     return p
+
+
+def _widen(p: Plan, body: Function, work: float, free: bool, target: Target) -> None:
+    """Make panels of columns where rows are too long to be read as a whole otherwise, and no cache holds them."""
+    sizes = (*p.kept.sizes, *p.reduced.sizes)
+    if p.inner or p.rows.passes != 1 or not free or not all(isinstance(n, int) and n for n in sizes):
+        return
+    if not p.kept.sizes or not p.reduced.sizes:
+        return
+    columns, count = p.kept.sizes[-1], prod(p.reduced.sizes)
+    read = sum(x.tensor.nbytes for x in body.params)
+    whole = columns <= p.block and columns % p.lanes == 0
+    arrays = sum(x.tensor.size == prod(sizes) for x in (*body.params, *body.results))
+    short = columns * p.rows.reduces[0][0].operands[0].dtype.itemsize < SHORT_ROW
+    together = (8 if arrays == 1 and not short else 4) if work <= 6 else 4 if work <= 32 else 2
+    while together > p.reduced.sizes[-1]:
+        together //= 2
+    fits = columns < p.lanes or count <= FEW_ROWS or whole or read <= target.l2
+    own = 0 if fits or together < 2 else together
+    p.wide = choose("rows.together", own, [u for u in (0, 2, 4, 8) if u <= p.reduced.sizes[-1]])
+    if p.wide:
+        held = sum(d.itemsize for pass_ in p.rows.reduces for r in pass_ for d in combiner(r).dtypes)
+        p.panel = max(1, PANEL // (held * p.lanes * 4)) * p.lanes * 4
+        p.panel = min(p.panel, -(-columns // (p.lanes * 4)) * p.lanes * 4)
 
 
 def kept_values(rows: Rows, body: Function) -> list[list[Op]]:
