@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import IO, Any, TypeVar
@@ -21,12 +20,13 @@ from typing import IO, Any, TypeVar
 from hilo.errors import Error
 from hilo.ir.module import Function, Module
 from hilo.options import DEFAULT, Options
+from hilo.record import field, record
 
 T = TypeVar("T")
 Pass = Callable[[Function], Function]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class State:
     """The program after one step. `number` counts runs of the same pass from 1; `rules` says which fired, how often;
     `depth` is 1 for a step that is part of another one (cse in simplify), which stands after it; `note` says more."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import dataclasses
 import gc
 
 import numpy as np
@@ -14,6 +13,7 @@ from hilo.backend.target import NAMED, Target
 from hilo.errors import Error, Unsupported
 from hilo.ir import dtypes
 from hilo.loop.builder import F32, I64, PTR, Builder, Func, VType
+from hilo.record import replace
 
 
 def simple(name: str, callee: str | None = None) -> Func:
@@ -30,7 +30,7 @@ def test_target_facts() -> None:
     assert avx2.lanes(dtypes.f32) == avx2.lanes("f32") == avx2.lanes(F32) == 8
     assert (avx2.lanes(dtypes.bf16), avx2.lanes(dtypes.c128), avx2.lanes(dtypes.u8)) == (8, 4, 32)
     assert hash(avx2) == hash(Target.named("x86-avx2"))
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         avx2.cpu = "x"  # type: ignore[misc]
     with pytest.raises(Error, match="no target 'x86-mmx'"):
         Target.named("x86-mmx")
@@ -41,7 +41,7 @@ def test_target_facts() -> None:
 
 def test_code_for_another_machine_is_made_in_a_worker() -> None:
     x86 = Target.named("x86-sse2")
-    arm = dataclasses.replace(x86, name="arm", triple="aarch64-unknown-linux-gnu", cpu="")
+    arm = replace(x86, name="arm", triple="aarch64-unknown-linux-gnu", cpu="")
     text = llvm.emit([simple("f")], arm)
     assert "aarch64" in text
     assert "\tret" in cpu.assembly(text, arm)
@@ -49,7 +49,7 @@ def test_code_for_another_machine_is_made_in_a_worker() -> None:
     with pytest.raises(Error, match="LLVM rejects"):
         cpu.compile(text.replace("add i64", "nonsense i64"), arm)
     with pytest.raises(Error, match="no target"):
-        cpu.compile("", dataclasses.replace(arm, triple="none-none-none"))
+        cpu.compile("", replace(arm, triple="none-none-none"))
 
 
 def test_rejected_text_is_an_error_and_not_an_abort() -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass
 from functools import cache
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hilo.backend.target import Target
 from hilo.errors import Error
+from hilo.record import record
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -62,7 +62,7 @@ def assembly(text: str, target: Target) -> str:
     return _generate(text, target, "assembly", OPT_LEVEL, Spent()).decode()
 
 
-@dataclass
+@record
 class Spent:
     """Seconds that went into reading LLVM IR and into making code of it, of so many modules."""
 

@@ -3,7 +3,6 @@ instruction set. Imports loop and ir.dtypes; llvmlite only when the host is aske
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -12,11 +11,12 @@ from hilo.errors import Error
 from hilo.ir.dtypes import DType
 from hilo.loop.element import held_type
 from hilo.loop.nodes import SIZES, VType
+from hilo.record import record, replace
 
 LINUX_X86: Final = "x86_64-unknown-linux-gnu"
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Target:
     """An immutable, hashable description of a machine.
 

@@ -7,7 +7,6 @@ among the results (it stays zero).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,9 +15,10 @@ from hilo.custom_calls.lapack import ROUTINES
 from hilo.custom_calls.registry import register
 from hilo.errors import Error
 from hilo.ir.types import TensorType
+from hilo.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Older:
     """An older form: how many scalars are in front, the attributes that they are, and which results matter, in the
     order of the newer form, for real and for complex numbers."""

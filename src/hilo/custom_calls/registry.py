@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from threading import RLock
@@ -19,6 +18,7 @@ import numpy as np
 from hilo.custom_calls.site import CallSite
 from hilo.errors import Error, Unsupported
 from hilo.ir.types import TensorType
+from hilo.record import record
 
 # Modules whose import registers targets (`register(..., builtin=True)`).
 BUILTIN: Final[list[str]] = [
@@ -29,7 +29,7 @@ CONVENTIONS: Final = ("python", "c", "llvm", "xla", "xla-ffi")
 _KEYWORDS: Final = ("results", "attributes", "backend_config", "call", "out")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, eq=False)
 class Target:
     """What is behind a name. `convention` says how it is called.
 

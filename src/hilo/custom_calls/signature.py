@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from hilo.ir.dtypes import from_numpy
 from hilo.ir.op import Op
 from hilo.ir.types import TOKEN, TensorType, TupleType, Type, result_types
+from hilo.record import record
 
 IN_MEMORY: Final = "hilo.in_memory"  # attribute: the call's operands and results are in the order of its layouts
 
@@ -18,7 +18,7 @@ Leaf = TensorType | None  # None: a token
 Layout = tuple[int, ...]  # dims from minor to major
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Signature:
     """Operands and results of one call, out of tuples, with their logical shapes.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -16,12 +15,13 @@ from hilo.ir.interpret import callee, run
 from hilo.ir.module import Module
 from hilo.ir.op import Attrs
 from hilo.ir.types import TensorType, TupleType, Type, result_types
+from hilo.record import field, record
 
 TYPED_FFI: Final = 4  # api_version of calls with a dictionary; JAX leaves it out beside `mhlo.backend_config`
 FOREIGN: Final = ("mhlo.backend_config", "mhlo.attributes")  # where exporters that lack a typed form put dictionaries
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class CallSite:
     """One custom call, as its target sees it.
 

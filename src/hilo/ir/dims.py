@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from math import gcd
 from typing import Any, Final
 
 from hilo.errors import Unsupported
 from hilo.ir.types import Dim
+from hilo.record import record
 
 HUGE: Final = 1 << 40  # no size of a symbol is larger
 TYPICAL: Final = 64  # what a symbol is taken for where only speed depends on it
@@ -247,7 +247,7 @@ def rebuild(terms: Iterable[Any]) -> Number:
     return _make({tuple(next(iter(_atom(*k).terms))[0] for k in m): c for m, c in terms})
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Guard:
     """What must hold of sizes: `condition` is not zero; else `message` says what is wrong, with `values` where it has
     {0}, {1} ..."""

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from dataclasses import dataclass, field
 from threading import Condition, RLock, Thread
 from typing import Any, Final
 
 from hilo.errors import Error
+from hilo.record import field, record
 
 Id = tuple[int, int]  # (replica, partition)
 LIMIT: Final = 4096  # processes of a grid: each is a thread
@@ -26,14 +26,14 @@ class _Ended(BaseException):
     """Unwinds a process when another one has failed. Nothing catches it but the grid."""
 
 
-@dataclass
+@record
 class _Meeting:
     """What the processes of a group have brought to one collective op."""
 
     values: dict[Id, Any] = field(default_factory=dict)
 
 
-@dataclass
+@record
 class _Wait:
     ready: Callable[[], bool]
     what: Callable[[], str]

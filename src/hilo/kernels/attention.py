@@ -8,7 +8,6 @@ just the rows of the block, in arrays that would begin at such an address that t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir.op import GET, Op
@@ -26,6 +25,7 @@ from hilo.loop.index import Index
 from hilo.loop.inline import inline
 from hilo.loop.nodes import Func
 from hilo.ops.fusion import contracts
+from hilo.record import replace
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target

@@ -8,7 +8,6 @@ scratch. A unit of the main phase computes a block of C, tile by tile; units dep
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir import dtypes
@@ -28,6 +27,7 @@ from hilo.loop.arith import reduce_precision
 from hilo.loop.builder import Builder, Node
 from hilo.loop.element import Elem, held_type
 from hilo.loop.index import Index
+from hilo.record import replace
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 
 from hilo.errors import Unsupported
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
+from hilo.record import record, replace
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Dim:
     """A loop of `size` turns; what one turn adds, in elements, to the positions in A and B (0: it does not matter)."""
 
@@ -20,7 +20,7 @@ class Dim:
     b: int
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Contraction:
     """C[batch, m, n] = sum over k of A[batch, m, k] * B[batch, k, n].
 

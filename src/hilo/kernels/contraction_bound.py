@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from hilo.ir.dtypes import DType
 from hilo.ir.op import Op
 from hilo.kernels.contraction_algebra import Dim
+from hilo.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Panels:
     """B[batch, k, n] in blocks of `block_k` rows; in each block panels of columns, one after the other; in each panel
     its rows, one after the other.

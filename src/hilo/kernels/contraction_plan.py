@@ -6,7 +6,6 @@ Imports ir, kernels.contraction_algebra.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir import dtypes
@@ -14,6 +13,7 @@ from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType
 from hilo.kernels.pins import choose
 from hilo.loop.element import held_type
+from hilo.record import record, replace
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -42,7 +42,7 @@ LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Recipe:
     """What is added up: `combine` (see microkernel.COMBINE) on accumulators that are `acc` elements, held as `scalar`.
 
@@ -82,7 +82,7 @@ def recipe(lhs: DType, rhs: DType, out: DType, target: Target) -> Recipe:
     return Recipe("mul", "i32", dtypes.i32)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Plan:
     """How C (of `sizes`: batch, M, N, K in lanes of the recipe) is cut.
 

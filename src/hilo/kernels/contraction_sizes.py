@@ -6,7 +6,6 @@ More of either is only more units, so that the plan for a small number is good f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from itertools import pairwise
 from math import gcd
 from typing import Final
@@ -15,6 +14,7 @@ from hilo.ir.dims import Number, Size, Undecided, apply, content, divide, larger
 from hilo.kernels.contraction_algebra import Contraction
 from hilo.kernels.contraction_plan import Plan
 from hilo.kernels.lowered import Lowered
+from hilo.record import replace
 
 MANY: Final = (57, 128)  # rows of M that a plan is made for, if M is not a multiple of something larger
 STEPS: Final = (1, 2, 3, 4, 8, 14, 56)  # numbers of rows up to which there are kernels of their own

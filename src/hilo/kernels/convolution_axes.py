@@ -6,15 +6,15 @@ Padding and holes then cost nothing: what a run's windows do not have is not mul
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
 
 from hilo.ops.window_axes import Axis
+from hilo.record import record, replace
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Run:
     """Outputs first, first + step ... (`count`), all of which have the taps lo, lo + tap_step ... below hi inside.
 

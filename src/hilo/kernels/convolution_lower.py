@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +26,7 @@ from hilo.loop import arith, index
 from hilo.loop.builder import I64, Builder, Func, Node
 from hilo.loop.index import Index
 from hilo.ops.window_axes import Axis
+from hilo.record import record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MOST_SUMS: Final = 1 << 19  # bytes of sums on the stack
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Operands:
     """What is multiplied: types of A (rows dense, in the order of the problem), of B, of the result before its epilogue
     and of what is stored; the type that sums are held in; how B lies in its operand; whether it is a constant."""

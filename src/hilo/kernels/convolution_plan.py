@@ -6,7 +6,6 @@ Imports kernels.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import permutations
 from math import prod
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 from hilo.kernels.contraction_plan import MAX_UNITS, MOST_UNITS, UNIT_NS, VECTOR_NS, balanced
 from hilo.kernels.convolution_regions import Dim, Problem, Region, find_regions
 from hilo.kernels.pins import choose
+from hilo.record import record, replace
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -30,7 +30,7 @@ PACKED_TILES: Final = 12  # that use what is packed often enough
 OVERHEAD: Final = 24.0  # of a tile, in multiply-adds of vectors
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Plan:
     """Tiles are up to `most` rows x `vectors`; the rows are cut at multiples of `step` along `axis` (-1: all rows as
     one) of `total` into `units_m` parts, the panels into `units_n`; k in blocks of whole segments or parts of one."""

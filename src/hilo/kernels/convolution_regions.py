@@ -7,19 +7,19 @@ A convolution with padding, dilation or holes is several dense ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import Final
 
 from hilo.kernels.convolution_axes import Run, runs
 from hilo.ops.window_axes import Axis
+from hilo.record import record, replace
 
 REGIONS: Final = 64  # more than these are no use
 Taps = tuple[int, int, int, int]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Problem:
     """A convolution: sizes of lhs [batch, *spatial, features], of the kernel's taps, outputs (features), groups."""
 
@@ -47,7 +47,7 @@ class Problem:
         return max(1, self.batch * prod(self.spatial) * self.inputs * self.groups * size // max(1, self.rows))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Dim:
     """Outputs along one axis: how many, the steps between them in A (elements) and in rows of the result; `axis` is
     the result's (0: batch), where the first is, and the step along it."""
@@ -60,7 +60,7 @@ class Dim:
     step: int = 1
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Region:
     """A block of outputs. `taps`: (lo, hi, step, step in A) of the outer taps and of the segments; `run`: from, to of
     the elements of a segment; `a` and `m`: of the first output, A at element 0 of the first taps' segment."""

@@ -8,15 +8,15 @@ convolutions. The sum over k runs in order and without a break.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from hilo.kernels.microkernel import COMBINE, load_b, memory_size, multiples
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+from hilo.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tile:
     """`rows` x `vectors` accumulators of `lanes` elements of type `scalar`; `combine`: see microkernel.COMBINE."""
 
@@ -116,7 +116,7 @@ def tile(t: Tile) -> Func:
     return f
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Pack:
     """Copying a panel of B: `vectors` x `lanes` columns, of type `narrow` in memory if they are to be widened."""
 

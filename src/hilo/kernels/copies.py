@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from math import prod
 from typing import TYPE_CHECKING, Final
@@ -27,6 +26,7 @@ from hilo.loop.index import Index
 from hilo.loop.nodes import VType
 from hilo.ops.elements import window_start
 from hilo.ops.fusion import wrap
+from hilo.record import record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -216,7 +216,7 @@ def dynamic_update_slice(op: Op, target: Target) -> Lowered:
                    reason=f"in place, if the operand is not needed; runs of {run} bytes")  # fmt: skip
 
 
-@dataclass
+@record
 class _Scalar:
     """Operand `number`, a rank-0 tensor, as the closure that `window_start` takes."""
 

@@ -7,7 +7,6 @@ loop; the outer ones are the parallel units.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +27,7 @@ from hilo.loop.index import Index
 from hilo.ops.fusion import Elements, Indices, Source
 from hilo.ops.trace import Trace, trace
 from hilo.ops.weight import weight
+from hilo.record import record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -72,7 +72,7 @@ def streams(t: TensorType, target: Target) -> bool:
     return typical(t.nbytes) >= target.l3 // 2
 
 
-@dataclass
+@record
 class Plan:
     """What the loops of one fusion look like: the space, and how many of its outermost loops are parallel units."""
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from hilo.ir.types import TensorType
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
+from hilo.record import record
 
 Source = Callable[[Sequence[Index]], Elem]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Epilogue:
     """What is done with each element of a contraction before it is stored: bias, activation, residual ...
 

@@ -6,7 +6,6 @@ rows (n2 elements each). Each of these is done for `lanes` columns or rows at on
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Final
@@ -14,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from hilo.ops.fft import factors
+from hilo.record import record
 
 WHOLE_TABLE: Final = 1 << 13  # elements up to which there is a root of unity for each
 
@@ -37,7 +37,7 @@ def radices(n: int, most: int) -> tuple[int, ...]:
     return tuple(sorted(bins, reverse=True))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Split:
     """`lanes`: a power of two, at most n1 and n2. `most`: the largest radix. `room`: how many lanes' elements find room
     in a cache."""

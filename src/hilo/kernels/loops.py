@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hilo.ir.dims import Number, Size, divide, upper
 from hilo.loop import index, sizes
 from hilo.loop.builder import Builder, Node
 from hilo.loop.index import Index
+from hilo.record import record
 
 
-@dataclass(slots=True)
+@record
 class Vector:
     """One vector (or one element, if `lanes` is 1) of a loop: its index, and the mask of the lanes that count."""
 

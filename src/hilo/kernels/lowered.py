@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
 from hilo.loop.nodes import Func
+from hilo.record import field, record
 
 
-@dataclass
+@record
 class Phase:
     """One parallel step: `func` is `void f(ptr bufs, i64 begin, i64 end)` and does the units begin..end of `units`.
 
@@ -32,7 +32,7 @@ class Layout(Protocol):
     def __hash__(self) -> int: ...
 
 
-@dataclass
+@record
 class Lowered:
     """A kernel: phases that run one after the other, and the bytes of scratch (64-byte aligned) that the call needs.
 

@@ -7,7 +7,6 @@ out of range are masked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from hilo.ir.types import TensorType
@@ -15,6 +14,7 @@ from hilo.loop import arith, index
 from hilo.loop.builder import I1, PTR, Builder, Node
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
+from hilo.record import record
 
 RESULT_ALIGN: Final = 64  # bytes; of results, temporaries and scratch
 
@@ -24,7 +24,7 @@ def pointer(b: Builder, bufs: Node, number: int) -> Node:
     return b.load(b.gep(bufs, 8 * number), PTR, invariant=True)
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False)
 class Buffer:
     """A dense row-major array of type `type` at `ptr`, which is a multiple of `align` bytes.
 

@@ -8,7 +8,6 @@ do. Floats that are not compared by total order have such integers only if none 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
@@ -20,12 +19,13 @@ from hilo.loop.arith import floats
 from hilo.loop.builder import I1, Builder, Node
 from hilo.loop.element import Elem
 from hilo.ops.fusion import apply_region
+from hilo.record import record
 
 BITS: Final = 64  # of all keys of an element together
 Pair = tuple[Op, Op]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Key:
     """A function of one element: its value in the comparator for a. `partial`: NaN has no place in the order."""
 
@@ -41,7 +41,7 @@ class Key:
         return 16 if t is bf16 else max(t.bits, 32) if t.is_float else max(t.bits, 8)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Order:
     """The keys of a comparator of `count` inputs, the most significant one first."""
 

@@ -10,7 +10,6 @@ into chunks, which count and move in parallel; since every pass is stable, the r
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir.op import Op
@@ -21,6 +20,7 @@ from hilo.kernels.sort_rows import Rows
 from hilo.loop import arith, index
 from hilo.loop.arith.memory import memory_type
 from hilo.loop.builder import I1, I32, I64, Node
+from hilo.record import record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -57,7 +57,7 @@ def lower(op: Op, target: Target) -> Lowered | None:
     return _in_chunks(op, form, rows)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class _Form:
     """How elements are held and digits cut. `carries`: "value", "place", or "" where the key says all."""
 

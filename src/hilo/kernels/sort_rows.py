@@ -6,7 +6,6 @@ Elements move as the bits that they are in memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from hilo.ir.dtypes import DType
@@ -18,11 +17,12 @@ from hilo.loop.arith.memory import memory_type
 from hilo.loop.builder import Builder, Node
 from hilo.loop.element import Elem
 from hilo.ops.fusion import apply_region
+from hilo.record import record
 
 Raw = tuple[Node, ...]  # the bits of one element of each input (complex: two parts)
 
 
-@dataclass
+@record
 class Rows:
     """Where a row of each input lies: pointers, and bytes from one element to the next."""
 

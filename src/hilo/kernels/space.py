@@ -7,7 +7,6 @@ index per dim, which the index algebra turns into addresses again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 from hilo.ir.dims import Number
@@ -15,9 +14,10 @@ from hilo.loop import index
 from hilo.loop.index import Atom, Index
 from hilo.ops.fusion import Indices
 from hilo.ops.trace import Trace
+from hilo.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Space:
     """Loops over `sizes` (outermost first); loop k stands for the adjacent dims `groups[k]` of `shape`."""
 

@@ -7,7 +7,6 @@ Axes of size 1 are dropped, axes that stay neighbours are one. Where the innermo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +22,7 @@ from hilo.loop.builder import Builder, Node
 from hilo.loop.index import Index, lane_numbers
 from hilo.loop.nodes import VType
 from hilo.ops.fusion import Elements, Source, turns, wrap
+from hilo.record import record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -114,7 +114,7 @@ class _Epilogue:
             x.store(b, place, e, lanes, mask)
 
 
-@dataclass
+@record
 class _Axis:
     """An axis with its strides, in elements."""
 

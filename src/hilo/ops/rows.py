@@ -7,7 +7,6 @@ region is computed row by row, in passes: a reduction belongs to the pass after 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 from hilo.ir.module import Function
@@ -15,13 +14,14 @@ from hilo.ir.op import GET, Op
 from hilo.loop import index
 from hilo.ops.fusion import Indices, composes
 from hilo.ops.trace import Trace, trace
+from hilo.record import record
 
 
 class NotRows(Exception):
     """The ops cannot be computed row by row."""
 
 
-@dataclass
+@record
 class Rows:
     """A region: its shapes, its reductions by pass, and its results by pass (row results: after the last one).
 

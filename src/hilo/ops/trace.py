@@ -7,7 +7,6 @@ a group of ops can be computed row by row.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from hilo.ir.op import Op
 from hilo.loop import index
@@ -16,9 +15,10 @@ from hilo.loop.element import Elem, held_type
 from hilo.loop.index import Atom, Index
 from hilo.loop.nodes import Block, Node
 from hilo.ops.fusion import Elements, Indices, Source
+from hilo.record import field, record
 
 
-@dataclass(slots=True)
+@record
 class Access:
     """A read of `op`'s value (a parameter's, mostly) at `at`; `position` is the row-major one."""
 
@@ -32,7 +32,7 @@ class Access:
         return all(index.is_inside(i, n) for i, n in zip(self.at, self.op.shape, strict=True))
 
 
-@dataclass
+@record
 class Trace:
     """Loop variables over `shape`, one per dim (constant 0 where the size is 1), and what was read at them."""
 

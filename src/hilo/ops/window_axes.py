@@ -6,7 +6,6 @@ Positions of padding and the holes that dilation makes hold no element: whoever 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,10 @@ import numpy as np
 from hilo.errors import require
 from hilo.ir.dims import Size, floordiv, larger
 from hilo.ir.types import Dim, TensorType
+from hilo.record import record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Axis:
     """The windows along one axis: element `k` of window `o` is at `o * stride + k * dilation - low`, counted in places
     of the axis spread by `base` (between two elements are `base - 1` holes)."""

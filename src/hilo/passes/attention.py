@@ -10,7 +10,6 @@ Imports ir, ops.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from math import prod
 from typing import Final
 
@@ -21,6 +20,7 @@ from hilo.ops.fusion import contracts, fusion
 from hilo.ops.rows import NotRows, Rows, analyse, read_in_place
 from hilo.passes.dce import dce
 from hilo.passes.fuse_group import function_of
+from hilo.record import field, record
 
 SCORES: Final = 1 << 15  # bytes of scores from which blocks pay
 ROW: Final = 1 << 15  # bytes of a row of scores of which a block fits into a cache
@@ -31,7 +31,7 @@ BATCHES: Final = 4  # fewest, if a batch is a parallel unit
 COLUMNS: Final = 32  # of a row that vectors can run along
 
 
-@dataclass
+@record
 class _Pattern:
     """What becomes one fusion: the first product, the region, the products behind it, and reshapes between them."""
 

@@ -9,7 +9,6 @@ values: results keep their bits. Contractions, sorts, control flow and ops with 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Final
 
 from hilo.ir.module import Function, parameter
@@ -17,6 +16,7 @@ from hilo.ir.op import GET, Op
 from hilo.ir.types import Results
 from hilo.ops.fusion import fusion
 from hilo.passes.orders import Flow, Run
+from hilo.record import field, record
 from hilo.rewrite.regions import Effects
 
 CHEAP: Final = frozenset(
@@ -176,7 +176,7 @@ class _State:
         return self.f.replace(ops=ops, results=[late.get(r, r) for r in self.f.results])
 
 
-@dataclass
+@record
 class _Chain:
     """Values that are made again, and how; the bytes moved for that, and those that must stay over the peak for it."""
 

@@ -7,7 +7,6 @@ of sizes given by arguments holds of them. Imports ir, rewrite.regions, passes.s
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from hilo.errors import Unsupported
 from hilo.ir.module import Function, Module, parameter
@@ -15,10 +14,11 @@ from hilo.ir.op import GET, PARAMETER, Op
 from hilo.ir.types import TensorType
 from hilo.passes.quantized import lower_quantized
 from hilo.passes.shapes import ComputedSize, refine
+from hilo.record import record
 from hilo.rewrite.regions import Effects
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Stage:
     """A part of a program. `inputs` says which values it takes: arguments of the whole are numbered first, then the
     results of the stages in order."""

@@ -12,7 +12,6 @@ one value of the expression fits for all. The arenas lie one after the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import cache
 
 from hilo.ir import dims
@@ -23,6 +22,7 @@ from hilo.loop import sizes
 from hilo.loop.builder import I32, I64, PTR, Builder, Func
 from hilo.plan.place import place
 from hilo.plan.program import ALIGN, Buffer, Program, Room
+from hilo.record import replace
 
 REFUSED = 1  # code of the first guard
 MOST = 2.0**60  # bytes; no number that a size is made of is larger

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 from hilo.plan.program import ALIGN, Buffer, Room
+from hilo.record import field, record
 
 MOST = 2048  # buffers placed largest first
 TRIES = 512  # buffers up to which several orders are tried
@@ -21,7 +21,7 @@ Placement = tuple[int, dict[Buffer, tuple[Buffer | None, int]]]
 Span = tuple[int, int, int, int]  # offset, its end, first step, last step
 
 
-@dataclass
+@record
 class _Space:
     """Placed buffers by offset."""
 

@@ -7,7 +7,6 @@ runs of each: also in loops and branches. Programs that are not profiled take no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -19,12 +18,13 @@ from hilo.ir.types import TensorType, result_types
 from hilo.kernels.pins import Choice
 from hilo.ops.weight import cost
 from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Switch, While
+from hilo.record import record
 
 STEP_BYTES: Final = 16  # of a step's counters: nanoseconds, runs
 Timed = Call | HostCall | Copy
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class StepTime:
     """What one step took since the profile was reset.
 

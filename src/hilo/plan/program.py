@@ -7,7 +7,6 @@ program from a function, `plan/assign.py` gives the temporaries their offsets, `
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,9 +16,10 @@ from hilo.ir.dims import Atom, Guard, Number
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.kernels.lowered import Lowered
+from hilo.record import field, record
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False)
 class Buffer:
     """A place for one dense row-major array of `nbytes` bytes (an int, or a run-time size).
 
@@ -49,7 +49,7 @@ class Buffer:
         return b
 
 
-@dataclass(slots=True)
+@record
 class Call:
     """Run the phases of a kernel."""
 
@@ -61,7 +61,7 @@ class Call:
     in_place: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False)
 class HostCall:
     """Call code outside of the program, on the calling thread: the custom call `op`, whose code is `target`.
 
@@ -83,7 +83,7 @@ class HostCall:
         return self.config is not None
 
 
-@dataclass(slots=True)
+@record
 class Copy:
     """Copy a whole buffer; nothing to do if both turn out to be one place."""
 
@@ -91,7 +91,7 @@ class Copy:
     source: Buffer
 
 
-@dataclass(slots=True)
+@record
 class While:
     """while pred(params): params = body(params).
 
@@ -113,7 +113,7 @@ class While:
     results: tuple[Buffer, ...]
 
 
-@dataclass(slots=True)
+@record
 class Switch:
     """Run one of `branches`: the one `index` (an i32) names, the last one if it names none; an i1 picks 0 if true."""
 
@@ -127,7 +127,7 @@ ALIGN = 64  # bytes, of temporaries and results
 Step = Call | HostCall | Copy | While | Switch
 
 
-@dataclass
+@record
 class Room:
     """The memory of `result`, for what lives after step `start` and is dead before step `end`."""
 
@@ -137,7 +137,7 @@ class Room:
     end: int
 
 
-@dataclass
+@record
 class Program:
     """Steps, their buffers, and the tables of arguments, results and constants."""
 

@@ -3,16 +3,15 @@ its neighbours."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 from hilo.ir.dims import typical
 from hilo.plan.place import least_size
 from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, While
+from hilo.record import field, record, replace
 
 TOTALS = ("arguments", "results", "constants", "temporaries", "least", "peak")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class MemoryReport:
     """Bytes of one call (of typical size, where sizes are known only at run time). `temporaries` is the arena, `least`
     what the order of the steps needs of it at the least, `peak` all that is live at the worst moment (arguments and

@@ -25,8 +25,9 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
+
+from hilo.record import record
 
 FORMAT = 1  # raise it when the meaning of entries changes
 _MAGIC = b"hilo cache\n"
@@ -36,7 +37,7 @@ _STALE = 3600  # seconds after which a temporary file is a leftover of a process
 _EVICTED_KEPT = 4096  # names of evicted entries that are remembered, to explain misses
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Key:
     """What compiled code depends on: a text, and named circumstances (CPU, features, LLVM version, options)."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from hilo.errors import Error
 from hilo.ir.host import connected, connection
 from hilo.ir.module import Module
 from hilo.ir.op import Op
+from hilo.record import replace
 from hilo.runtime.foreign import failed, foreign, spec
 
 Call = tuple[Op, Target]  # a custom call and what is behind it

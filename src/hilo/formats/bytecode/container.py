@@ -5,10 +5,9 @@ Nothing is decoded here beyond where things are; sections may come in any order.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from hilo.errors import Error, Unsupported
 from hilo.formats.bytecode.wire import Reader
+from hilo.record import field, record
 
 MAGIC = b"ML\xefR"
 NEWEST = 6
@@ -18,7 +17,7 @@ _NAMES = ("string", "dialect", "attribute data", "attribute offset", "IR", "reso
 _MAX_ALIGNMENT = 1 << 20
 
 
-@dataclass
+@record
 class Entry:
     """Where an attribute or type is: `is_custom` says whether the dialect encoded it, else it is text."""
 
@@ -28,7 +27,7 @@ class Entry:
     is_custom: bool
 
 
-@dataclass
+@record
 class File:
     """The tables of a file; `ir` is the reader of its program."""
 

@@ -5,8 +5,9 @@ A line: names, `vK` with the first and the last version if they are not 0.9 and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from hilo.record import record
 
 CURRENT: Final = (1, 20, 0)
 MINIMUM: Final = (0, 9, 0)
@@ -110,7 +111,7 @@ triangular_solve v1 : left_side lower transpose_a unit_diagonal
 """
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Operation:
     """One version of an operation: `name` without `_vK`, its first and its last version, its attributes in order."""
 

@@ -6,16 +6,16 @@ Imports entries and values. An attribute inside another is written without its `
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from hilo.formats.bytecode.entries import Codes, EntryReader
 from hilo.formats.bytecode.values import Symbol, Text
 from hilo.formats.mlir_text.attr_printer import symbol
 from hilo.formats.mlir_text.lexer import quote
+from hilo.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Part(Text):
     """An attribute's text, and `inner`: how it is written inside another."""
 

@@ -6,7 +6,6 @@ A dynamic dimension, and a bound that is absent, is -2**63.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from hilo.errors import Error, Unsupported
@@ -15,6 +14,7 @@ from hilo.formats.bytecode.values import Element, Struct, Text
 from hilo.formats.bytecode.wire import Reader
 from hilo.ir.dtypes import DType
 from hilo.ir.types import UNKNOWN, Dim, OpaqueType, TensorType, Type, bounded
+from hilo.record import record
 
 DYNAMIC = -(1 << 63)
 _MAX_RANK = 1024
@@ -89,7 +89,7 @@ def buffer(text: str) -> Type | None:
 # -- quantized element types --------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Quantized:
     """`!quant.uniform<...>`: `axis` None is per tensor, with one scale and zero point."""
 

@@ -6,19 +6,19 @@ classes here for the rest. They are the meeting point of the builtin, the VHLO a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from hilo.errors import Error
 from hilo.ir.dtypes import DType
 from hilo.ir.op import Array, Attrs
 from hilo.ir.types import Type
+from hilo.record import record
 
 Value: TypeAlias = Any  # one of the forms above
 Element: TypeAlias = "DType | Type"  # an element type: those without a `DType` (index, quantized, none) are opaque
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Integer:
     """`value : type`"""
 
@@ -26,7 +26,7 @@ class Integer:
     type: Element
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Float:
     """A number by the bits of its type, so that NaNs and zeros keep theirs."""
 
@@ -40,7 +40,7 @@ class Float:
         return float(np.array(self.bits, f"u{self.type.itemsize}").view(self.type.np)[()])
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Dense:
     """Elements of a tensor: little-endian bytes in row-major order, or of one element for all."""
 
@@ -60,7 +60,7 @@ class Dense:
             raise Error(f"a dense attribute of type {self.type!r}: {e}") from None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class DenseArray:
     """`array<type: ...>`"""
 
@@ -68,7 +68,7 @@ class DenseArray:
     items: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Enum:
     """A value of one of StableHLO's enums."""
 
@@ -76,7 +76,7 @@ class Enum:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Struct:
     """One of StableHLO's structs: the values of its fields, in the order of `STRUCTS` in `tables`."""
 
@@ -84,21 +84,21 @@ class Struct:
     fields: Attrs
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Symbol:
     """`@name`; nested ones are joined by `::@`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class Text:
     """An attribute that the file holds as MLIR text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True)
 class FunctionType:
     """`(operands) -> results`"""
 

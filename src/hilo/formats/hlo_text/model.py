@@ -6,16 +6,16 @@ The values of attributes are plain Python ones, by the kinds of `schema.ATTRIBUT
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hilo.errors import Error
 from hilo.ir.module import Loc
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, TupleType, Type
+from hilo.record import field, record
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Layout:
     """How an array lies in memory: its axes from minor to major, and further properties (tiles ...) as their text."""
 
@@ -29,7 +29,7 @@ class Layout:
         return not self.properties and self.minor_to_major == tuple(range(n - 1, -1, -1))
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Shape:
     """The type of an HLO value: an array (`layout` None: row-major), a token, or a tuple of `parts`."""
 
@@ -69,7 +69,7 @@ class Value(NamedTuple):
     leaves: tuple[Op, ...]
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Instruction:
     """One instruction. `loc` is its place in the text, for errors. `shape` is None where the text leaves it out."""
 
@@ -109,7 +109,7 @@ class Instruction:
         return t
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Computation:
     """A function of HLO: instructions in order, one of which is the root."""
 
@@ -119,7 +119,7 @@ class Computation:
     loc: Loc | None = None
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class HloModule:
     """Computations, callees before callers; `attrs` of the header; tables of `Loc`s of stack frames by number."""
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hilo.formats.mlir_text.attributes import parse_dict
@@ -25,6 +24,7 @@ from hilo.formats.mlir_text.types import (
 )
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, TupleType, Type, result_types
+from hilo.record import record
 
 if TYPE_CHECKING:
     from hilo.formats.mlir_text.printer import Printer
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # -- fields -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Kind:
     """How the value of a field is read and written."""
 
@@ -78,7 +78,7 @@ PRECISION: Final = Kind(_precision, lambda v: f"[{', '.join(v)}]")
 ALGORITHM: Final = Kind(_algorithm, print_algorithm)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Field:
     """`key = value` for attribute `attr`; one that is not required may be left out."""
 
@@ -95,7 +95,7 @@ class Field:
 Types = tuple[Type, ...]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Signature:
     what: str
     expand: Callable[[Types, int], tuple[Types | None, Types | None] | None]
@@ -195,7 +195,7 @@ def print_signature(signature: Signature, operands: Types, results: Types) -> st
 # -- forms --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Form:
     """`operands, key = value, ... {attrs} : types`. `count`: how many operands (None: any number)."""
 

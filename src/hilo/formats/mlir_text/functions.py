@@ -6,7 +6,6 @@ Imports its siblings and ir.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from hilo.errors import Unsupported
@@ -19,12 +18,13 @@ from hilo.formats.mlir_text.types import parse_function_type, parse_type, print_
 from hilo.ir.module import Function
 from hilo.ir.op import NO_ATTRS, Attrs, Op, Opaque
 from hilo.ir.types import Results, Type
+from hilo.record import field, record
 
 DECLARATION = "hilo.declaration"  # on functions without a body
 VISIBILITIES = ("public", "private", "nested")
 
 
-@dataclass
+@record
 class Header:
     """What stands around a function's body."""
 

@@ -6,19 +6,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import inf, nan
 from typing import Final
 
 from hilo.loop.builder import Builder
 from hilo.loop.lanes import any_lane
 from hilo.loop.nodes import Node
+from hilo.record import record
 
 __all__ = ["FORMATS", "Format", "any_lane", "clamp", "fmt", "inf", "nan", "poly", "poly_between", "two_product",
            "two_sum", "xor_sign"]  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Format:
     """A binary float format. `int`: the integer type of its width; `digits`: fraction bits (23, 52); `bias`: 127, 1023.
 
