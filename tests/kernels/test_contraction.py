@@ -204,6 +204,8 @@ def test_shapes(target: Target, op: Op) -> None:
         matmul(60, 520, 900, d.bf16, tb=True),
         matmul(3, 300, 900, d.bf16, tb=True),
         matmul(1, 3000, 300, d.bf16),
+        matmul(1, 3001, 303),  # B in no near cache: fetched ahead
+        matmul(2, 1501, 701, tb=True),
         matmul(300, 1, 700, d.bf16, d.f32),
         matmul(130, 700, 900, d.bf16),  # sums kept between blocks of k
         matmul(70, 530, 400, d.i8, d.i32),

@@ -88,6 +88,12 @@ class Nest(Finish):
         self.helpers[func.name] = func
         return func.name
 
+    @property
+    def far(self) -> bool:
+        """Whether B, read once, is not in the second-level cache."""
+        _, _, n, k = self.p.sizes
+        return k * n * self.b_size > self.target.l2
+
     # ---- units
     def unit_parts(self, b: Builder, u: Node) -> tuple[Index, Index, Node, Node, Node, Node, Node, Node]:
         """(split, batch, first and last row, column, k) of unit `u`."""
@@ -289,7 +295,7 @@ class Nest(Finish):
         masks = self.target.vector_bytes >= 32
 
         def block(i: int, rows: int, j: Node, columns: int) -> None:
-            t = microkernel.Inner(r.combine, r.scalar, rows, columns, p.lanes, masks, self.b_place.narrow)
+            t = microkernel.Inner(r.combine, r.scalar, rows, columns, p.lanes, masks, self.b_place.narrow, self.far)
             name = self.helper(microkernel.inner(t))
             ct = b.gep(c, b.add(b.mul(j, size), i * n * size))
             b.call(
@@ -334,7 +340,8 @@ class Nest(Finish):
         else:
             start = b.add(b.mul(b.add(b.mul(index.node(b, batch), n), n0), 4), self.start)
             b.memcpy(ct, b.gep(pointer(b, bufs, self.scratch_number), start), b.mul(width, 4))
-        t = microkernel.Stream(r.combine, r.scalar, 8, p.lanes, self.target.vector_bytes >= 32, self.b_place.narrow)
+        masks = self.target.vector_bytes >= 32
+        t = microkernel.Stream(r.combine, r.scalar, 8, p.lanes, masks, self.b_place.narrow, self.far)
         name = self.helper(microkernel.stream(t))
         b.call(
             name, [a, b.i64(self.a.column * size), bp, b.i64(self.b_place.row * self.b_size), ct, b.sub(k1, k0), width]

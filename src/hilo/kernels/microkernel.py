@@ -164,7 +164,8 @@ def multiples(b: Builder, stride: Node, count: int) -> list[Node]:
 
 @dataclass(frozen=True)
 class Inner:
-    """A micro-kernel whose vectors run along k: `rows` x `columns` dot products of contiguous runs."""
+    """A micro-kernel whose vectors run along k: `rows` x `columns` dot products of contiguous runs. `far`: B is in no
+    near cache, and the next columns are fetched ahead."""
 
     combine: str
     scalar: str
@@ -173,11 +174,12 @@ class Inner:
     lanes: int
     masks: bool
     narrow: str = ""
+    far: bool = False
 
     @property
     def name(self) -> str:
-        mask = "m" if self.masks else ""
-        return f"inner_{self.combine}_{self.scalar}_{self.rows}x{self.columns}x{self.lanes}{mask}{self.narrow}"
+        flags = f"{'m' if self.masks else ''}{'f' if self.far else ''}"
+        return f"inner_{self.combine}_{self.scalar}_{self.rows}x{self.columns}x{self.lanes}{flags}{self.narrow}"
 
 
 INNER_PARAMS: Final = [
@@ -201,12 +203,15 @@ def inner(t: Inner) -> Func:
     combine = COMBINE[t.combine]
     rows = [b.gep(a, b.mul(a_row, i)) for i in range(t.rows)]
     columns = [b.gep(bp, b.mul(b_col, j)) for j in range(t.columns)]
+    next_columns = b.mul(b_col, t.columns)
 
     def turn(at: Node, acc: tuple[Node, ...], v: VType, mask: Node | None) -> list[Node]:
         offset, b_offset = b.mul(at, v.size), b.mul(at, memory_size(t.scalar, t.narrow))
         xs = [b.load(b.gep(p, offset), v, mask=mask) for p in rows]
         out = list(acc)
         for j, p in enumerate(columns):
+            if t.far and mask is None and v.lanes > 1:
+                b.prefetch(b.gep(p, b.add(next_columns, b_offset)), locality=2)
             y = load_b(b, p, b_offset, v, t.narrow, mask)
             for i, x in enumerate(xs):
                 out[i * t.columns + j] = combine(b, out[i * t.columns + j], x, y)
@@ -247,7 +252,8 @@ def sum_lanes(b: Builder, v: Node, combine: str = "fma") -> Node:
 
 @dataclass(frozen=True)
 class Stream:
-    """A micro-kernel for one row of C: whole rows of B are streamed, `depth` at a time."""
+    """A micro-kernel for one row of C: whole rows of B are streamed, `depth` at a time. `far`: they are in no near
+    cache, and the next rows are fetched ahead."""
 
     combine: str
     scalar: str
@@ -255,10 +261,12 @@ class Stream:
     lanes: int
     masks: bool
     narrow: str = ""
+    far: bool = False
 
     @property
     def name(self) -> str:
-        return f"stream_{self.combine}_{self.scalar}_{self.depth}x{self.lanes}{'m' if self.masks else ''}{self.narrow}"
+        flags = f"{'m' if self.masks else ''}{'f' if self.far else ''}"
+        return f"stream_{self.combine}_{self.scalar}_{self.depth}x{self.lanes}{flags}{self.narrow}"
 
 
 STREAM_PARAMS: Final = [("a", PTR), ("a_k", I64), ("b", PTR), ("b_k", I64), ("c", PTR), ("k", I64), ("n", I64)]
@@ -278,6 +286,7 @@ def stream(t: Stream) -> Func:
             pa = b.gep(a, b.mul(at, a_k))
             rows = [b.gep(bp, b.mul(b.add(at, d), b_k)) for d in range(depth)]
             xs = [b.load(b.gep(pa, b.mul(a_k, d)), VType(t.scalar)) for d in range(depth)]
+            next_rows = b.mul(b_k, depth)
 
             def columns(lanes: int, mask: Callable[[Node], Node | None]) -> Callable[[Node], None]:
                 def turn(j: Node) -> None:
@@ -285,6 +294,8 @@ def stream(t: Stream) -> Func:
                     b_offset = b.mul(j, memory_size(t.scalar, t.narrow))
                     acc = b.load(b.gep(c, offset), v, mask=m)
                     for x, row in zip(xs, rows, strict=True):
+                        if t.far and lanes > 1 and depth > 1:
+                            b.prefetch(b.gep(row, b.add(next_rows, b_offset)), locality=2)
                         acc = combine(b, acc, b.splat(x, lanes), load_b(b, row, b_offset, v, t.narrow, m))
                     b.store(b.gep(c, offset), acc, mask=m)
 
