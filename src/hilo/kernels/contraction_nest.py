@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hilo.ir.dims import typical
@@ -18,6 +17,7 @@ from hilo.kernels.memory import pointer
 from hilo.loop import index
 from hilo.loop.builder import Builder, Func, Node
 from hilo.loop.index import Index
+from hilo.record import record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -26,7 +26,7 @@ AHEAD: Final = 8  # steps of k, while A is packed
 TOUCHED_K: Final = 96  # steps of k, from which the tile of C is fetched ahead
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Place:
     """An operand as micro-kernels see it: element (batch, row, column) of accumulator-sized elements, or
     of type `narrow` (only B: its elements are widened as they are read). `panels`: B lies in panels

@@ -8,13 +8,13 @@ loads what it has so far), so that blocking does not change the result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from hilo.ir.dtypes import dtype
 from hilo.loop import arith
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+from hilo.record import record
 
 Combine = Callable[[Builder, Node, Node, Node], Node]
 
@@ -30,7 +30,7 @@ COMBINE: Final[dict[str, Combine]] = {
 _GROUP: Final = 7  # rows reached from one base address: 1, 2, 4 times, 3 (and twice 3) and 5 times the row stride
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tile:
     """A micro-kernel: `combine` on accumulators of `scalar`, `rows` x `vectors` of `lanes`; `masked`: the last vector
     is only partly there; `lines` cache lines are fetched ahead per step of k. `narrow`: the
@@ -162,7 +162,7 @@ def multiples(b: Builder, stride: Node, count: int) -> list[Node]:
     return [make() for make in all_[:count]]
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Inner:
     """A micro-kernel whose vectors run along k: `rows` x `columns` dot products of contiguous runs. `far`: B is in no
     near cache, and the next columns are fetched ahead."""
@@ -250,7 +250,7 @@ def sum_lanes(b: Builder, v: Node, combine: str = "fma") -> Node:
     return v
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Stream:
     """A micro-kernel for one row of C: whole rows of B are streamed, `depth` at a time. `far`: they are in no near
     cache, and the next rows are fetched ahead."""

@@ -11,19 +11,19 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from hilo.errors import Error
 from hilo.ir.module import Function
 from hilo.ir.op import Array, Op
 from hilo.ir.types import Results
+from hilo.record import field, record
 
 ATTRIBUTE: Final = "hilo.pin"
 T = TypeVar("T", bool, int, "tuple[int, ...]")
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Knob:
     """`exact`: every value of it gives the same bits."""
 
@@ -53,7 +53,7 @@ KNOBS: Final[dict[str, Knob]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Choice:
     """What a kernel asked and got. `among`: further values worth trying; `how`: "", "pinned" or "tuned"."""
 
@@ -69,7 +69,7 @@ class Choice:
 Lookup = Callable[[Op], Mapping[str, str]]
 
 
-@dataclass
+@record
 class _Asked:
     """What holds for the kernel that is being made, and what it has asked so far."""
 

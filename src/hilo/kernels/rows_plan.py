@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +17,7 @@ from hilo.loop import index
 from hilo.ops.rows import Rows, at_shape, inputs, outline, read_in_place
 from hilo.ops.trace import Access
 from hilo.ops.weight import weight
+from hilo.record import record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -34,7 +34,7 @@ MOST_CHUNKS: Final = 256  # whose partial results one unit combines
 WIDE_WORK: Final = 128.0  # on an element, up to which several vectors side by side do not make the code too long
 
 
-@dataclass
+@record
 class Plan:
     """How a region is computed; `inner`: vectors lie along the reduced dims; loop `chunked` is cut into pieces."""
 
