@@ -18,7 +18,6 @@ from hilo.ir.module import Function
 from hilo.kernels.combine import Elems, pack, splat
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
-from hilo.kernels.memory import Buffer
 from hilo.kernels.rows_code import Row, RowCode
 from hilo.kernels.rows_plan import BLOCK_TURNS, in_place_pairs, plan
 from hilo.kernels.rows_wide import WideCode
@@ -129,7 +128,7 @@ class _Kernel(RowCode):
         ordered = not all(self.combiners[r].free for r in reduces)
         copies = len(rows)
         vectorized = p.inner and not ordered
-        ahead = self.read_ahead() if k == 1 and p.inner else []
+        ahead = self.read_ahead(prod(p.reduced.sizes)) if k == 1 and p.inner else []
         if vectorized:
             copies = p.unroll
         lanes = p.lanes if vectorized else rows[0].vector.lanes
@@ -238,13 +237,3 @@ class _Kernel(RowCode):
                 done.extend(self.combiners[r].across(b, e))
             states = [tuple(done)]
         return states[: len(rows)]
-
-    def read_ahead(self) -> list[Buffer]:
-        """The operands of the full size whose next row is brought into the cache while this one is computed with."""
-        size = sum(p.tensor.nbytes for p in self.own)
-        row = prod(self.p.reduced.sizes)
-        if self.near or not isinstance(size, int) or size <= self.target.l2 or not isinstance(row, int):
-            return []
-        if row * sum(p.dtype.itemsize for p in self.own) > self.target.l2 // 4:
-            return []
-        return [self.params[p] for p in self.own]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
-from hilo.ir.dims import upper
+from hilo.ir.dims import Number, upper
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
@@ -100,6 +100,16 @@ class RowCode:
         return self.func
 
     # ---- elements
+    def read_ahead(self, count: Number) -> list[Buffer]:
+        """The operands of the full size whose next `count` elements are brought into the cache while as many are
+        computed with."""
+        size = sum(p.tensor.nbytes for p in self.own)
+        if self.near or not isinstance(size, int) or size <= self.target.l2 or not isinstance(count, int):
+            return []
+        if count * sum(p.dtype.itemsize for p in self.own) > self.target.l2 // 4:
+            return []
+        return [self.params[p] for p in self.own]
+
     def _elements(
         self, row: Row, v: Vector, at: Indices, where: list[Index], k: int
     ) -> tuple[Elems, list[Callable[[], None]]]:

@@ -7,8 +7,9 @@ rows at a time to them, so that every row is read as one stream, and reading the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from math import prod
+from typing import Final
 
 from hilo.ir.types import TensorType
 from hilo.kernels.combine import Elems, pack, splat
@@ -21,7 +22,8 @@ from hilo.loop.builder import Func, Node
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
 
-SIDE_BY_SIDE = 2  # vectors
+SIDE_BY_SIDE: Final = 2  # vectors
+LINE: Final = 64  # bytes of a cache line
 
 
 class WideCode(RowCode):
@@ -61,6 +63,8 @@ class WideCode(RowCode):
         p, b = self.p, self.b
         columns = p.kept.sizes[-1]
         dtypes = [d for r in self.rows.reduces[0] for d in self.combiners[r].dtypes]
+        far = sum(x.tensor.nbytes for x in self.own) > self.target.l3 // 4  # nearer, fetching costs more than it saves
+        self.ahead = self.read_ahead(p.wide * p.panel) if far else []
         levels = 2 if self._strips()[1] else 1
         room = [[(b.alloca(p.block * d.itemsize), d) for d in dtypes] for _ in range(levels)]
 
@@ -155,7 +159,7 @@ class WideCode(RowCode):
         clear(sums if total is None else total)
         loop(0, [])
 
-    def _add(self, row: Row, places: Iterable[list[Index]], sums: list[Buffer]) -> None:
+    def _add(self, row: Row, places: Sequence[list[Index]], sums: list[Buffer]) -> None:
         """Combine the elements at some places along the reduced dims, two by two, and the result with `sums`."""
         v = row.vector
         states: list[Elems] = []
@@ -169,6 +173,19 @@ class WideCode(RowCode):
         self._store(sums, v, self._combine_states(self._load(sums, v), states[0], 0))
         for store in due:
             store()
+        for *loops, i in places if len(places) == self.p.wide else ():
+            self._fetch(row, [*loops, i + self.p.wide])
+
+    def _fetch(self, row: Row, where: list[Index]) -> None:
+        """Bring what this vector is going to read at a place of the next turn into the second-level cache."""
+        v, b = row.vector, self.b
+        if v.lanes == 1 or v.mask is not None:
+            return
+        at = index.linear(self._full(row, where), self.rows.shape).first_lane()
+        for x in self.ahead:
+            size = x.type.dtype.itemsize
+            if row.copy * v.lanes * size % LINE == 0:
+                b.prefetch(b.gep(x.ptr, index.node(b, at * size)), locality=2)
 
     # ---- accumulated values
     def _load(self, buffers: list[Buffer], v: Vector) -> Elems:
