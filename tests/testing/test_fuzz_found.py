@@ -132,3 +132,15 @@ def test_formats_of_reduce_precision_have_any_number_that_their_attributes_hold(
     )
     values = np.array([1.7, np.inf], np.float32)
     assert np.array_equal(hilo.interpret(module, values)[0], hilo.compile(module)(values)[0])
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    ["exponent_bits=18446744073709551616, mantissa_bits=0", "exponent_bits=5, mantissa_bits=2147483648"],
+)
+def test_formats_of_reduce_precision_are_si32(numbers: str) -> None:
+    with pytest.raises(hilo.Error, match="which no si32 holds"):
+        hilo.parse(
+            "HloModule m\n\nENTRY main {\n  a = f32[2] parameter(0)\n"
+            f"  ROOT r = f32[2] reduce-precision(a), {numbers}\n}}\n"
+        )

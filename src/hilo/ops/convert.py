@@ -150,6 +150,8 @@ class reduce_precision:
     def infer(x: Type, *, exponent_bits: int, mantissa_bits: int) -> Type:
         t = same_types((x,), "f")
         require(exponent_bits >= 1, "C2", "exponent_bits is {n}, but must be at least 1", n=exponent_bits)
+        for rule, name, n in (("I2", "exponent_bits", exponent_bits), ("I3", "mantissa_bits", mantissa_bits)):
+            require(n < 1 << 31, rule, "{name} is {n}, which no si32 holds", name=name, n=n)
         require(mantissa_bits >= 0, "C3", "mantissa_bits is {n}, but must be at least 0", n=mantissa_bits)
         return t
 
