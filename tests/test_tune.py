@@ -11,9 +11,9 @@ import pytest
 import hilo
 from hilo import tune as tuning
 from hilo.backend.target import Target
-from hilo.codegen import tuned_of
 from hilo.kernels import pins
 from hilo.options import Options
+from hilo.runtime.stores import tuned_of
 from hilo.runtime.tuned import Tuned
 from hilo.tune import close, tune
 

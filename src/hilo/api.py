@@ -86,7 +86,6 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
     """
     from hilo.ir.host import HostQueues, connected
     from hilo.options import Options
-    from hilo.pipeline import compile_module
 
     donate = () if donate is None else donate
     _expect(
@@ -99,6 +98,13 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
         host=(host, HostQueues, "a HostQueues"),
         options=(options, Options, "an Options"),
     )
+    if isinstance(program, str | bytes) and not constants and not shapes and host is None:
+        from hilo.kept import compile_source
+
+        return compile_source(program, entry=entry, target=target, threads=threads, donate=tuple(donate),
+                              options=options)  # fmt: skip
+    from hilo.pipeline import compile_module
+
     with connected(host):
         return compile_module(_module(program), entry=entry, target=target, threads=threads, constants=constants,
                               shapes=shapes, donate=tuple(donate), options=options)  # fmt: skip

@@ -10,7 +10,6 @@ micro-kernels of contractions) forms groups of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
 from itertools import pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -21,20 +20,20 @@ from hilo.options import Options
 from hilo.plan.dynamic import emit_shapes
 from hilo.plan.entry import chunk_units, emit_entry
 from hilo.plan.program import Program
+from hilo.runtime.stores import cache_of
 
 if TYPE_CHECKING:
     from hilo.backend.cpu import Spent
     from hilo.backend.jit import LoadedCode
     from hilo.backend.target import Target
     from hilo.runtime.cache import Cache
-    from hilo.runtime.tuned import Tuned
     from hilo.trace import Trace
 
 GROUP = 16  # functions per LLVM module
 
 
 class Code:
-    """The functions of a program, their LLVM texts, and the code once loaded."""
+    """The functions of a program, their LLVM texts, and the code once made and loaded."""
 
     def __init__(self, program: Program, target: Target, *, portable: bool = False) -> None:
         self.program = program
@@ -42,6 +41,7 @@ class Code:
         if portable:
             check_portable(program)
         self.groups = group(program, portable=portable)
+        self.objects: list[bytes]
         self.loaded: LoadedCode
 
     def llvm_texts(self) -> list[str]:
@@ -160,6 +160,7 @@ def generate(program: Program, target: Target, options: Options, trace: Trace | 
     spent = Spent()
     objects = [object_for(text, target, store, options.opt, spent) for text in texts]
     times.append(perf_counter())
+    code.objects = objects
     code.loaded = jit.load(objects, ["entry"] if program.symbols is None else ["entry", "shapes"])
     times.append(perf_counter())
     if trace is not None:
@@ -191,25 +192,6 @@ def object_for(text: str, target: Target, store: Cache, opt: int = 1, spent: Spe
         data = cpu.compile(text, target, level, spent)
         store.put(key, data)
     return data
-
-
-def cache_of(options: Options) -> Cache:
-    """The cache that the options name."""
-    return _cache(options.cache_dir, options.cache, options.cache_explain)
-
-
-def tuned_of(options: Options, target: Target) -> Tuned:
-    """What was measured for kernels of `target`, beside the cache that the options name."""
-    from hilo.runtime.tuned import Tuned
-
-    return Tuned(options.cache_dir, cpu=target.cpu, features=target.features, lanes=str(target.vector_bytes))
-
-
-@cache
-def _cache(directory: str, enabled: bool, explain: bool) -> Cache:
-    from hilo.runtime.cache import Cache
-
-    return Cache(directory, enabled=enabled, explain=explain)
 
 
 def kernel_table(program: Program) -> str:

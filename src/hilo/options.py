@@ -64,6 +64,9 @@ class Options:
     )
     # ---- cache
     cache: bool = _option(True, "HILO_CACHE", "0 neither reads nor writes the cache of compiled programs")
+    cache_programs: bool = _option(
+        True, "HILO_CACHE_PROGRAMS", "0 keeps no whole programs in the cache, only the code of their kernels"
+    )
     cache_dir: str = _option("", "HILO_CACHE_DIR", "where the cache lies; unset: hilo in the user's cache directory")
     cache_explain: bool = _option(False, "HILO_CACHE_EXPLAIN", "1 says on stderr why the cache missed")
     # ---- looking inside

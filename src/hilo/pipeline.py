@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from hilo.kernels.pins import Lookup
     from hilo.plan.program import Program
     from hilo.runtime.executable import Executable
+    from hilo.runtime.image import Image
 
 Pass = Callable[[Function], Function]
 PASSES = ("inline", "shapes", "legalize", "simplify", "fuse", "schedule")  # what `hilo opt --passes` may name
@@ -206,20 +207,13 @@ def plan(f: Function, target: Target, donated: Mapping[int, int | None] = NONE_D
 
 def compile_module(module: Module, *, entry: str = "main", target: str = "host", threads: int | None = None,
                    constants: Mapping[int, Any] | None = None, shapes: Mapping[int, Iterable[int]] | None = None,
-                   donate: tuple[int, ...] = (),
-                   options: Options | None = None) -> Executable:  # fmt: skip
-    """See `hilo.compile`."""
-    from hilo.backend.target import Target
+                   donate: tuple[int, ...] = (), options: Options | None = None,
+                   keep: Callable[[Image], None] | None = None) -> Executable:  # fmt: skip
+    """See `hilo.compile`. `keep` is given the program as data, if it can be loaded from that alone."""
     from hilo.passes.shapes import ComputedSize
-    from hilo.runtime.machine import default_threads
 
     options = Options.from_env() if options is None else options
-    threads = threads or options.threads or default_threads()
-    if not 1 <= threads <= MOST_THREADS:
-        raise Error(f"threads must be from 1 to {MOST_THREADS}, not {threads}")
-    machine = Target.named(target if target != "host" else options.target)
-    if not Target.host().includes(machine):
-        raise Error(f"this machine cannot run code for {machine.name}")
+    machine, threads = settings(target, threads, options)
     trace = Trace(options)
     with gc_paused():
         donated: dict[int, int | None] = {}
@@ -232,7 +226,21 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
             f = optimize(module, entry, options, trace, constants, shapes, donated)
         except ComputedSize:
             return compile_stages(module, entry, machine, threads, options, constants, shapes)
-        return _build(f, machine, threads, options, trace, donated, module)
+        return _build(f, machine, threads, options, trace, donated, module, keep)
+
+
+def settings(target: str, threads: int | None, options: Options) -> tuple[Target, int]:
+    """The machine and the number of threads that are asked for. Raises `Error` if they cannot be had."""
+    from hilo.backend.target import Target
+    from hilo.runtime.machine import default_threads
+
+    threads = threads or options.threads or default_threads()
+    if not 1 <= threads <= MOST_THREADS:
+        raise Error(f"threads must be from 1 to {MOST_THREADS}, not {threads}")
+    machine = Target.named(target if target != "host" else options.target)
+    if not Target.host().includes(machine):
+        raise Error(f"this machine cannot run code for {machine.name}")
+    return machine, threads
 
 
 def compile_stages(module: Module, entry: str, machine: Target, threads: int, options: Options,
@@ -289,9 +297,10 @@ def compile_function(f: Function, *, target: str = "host", threads: int | None =
 
 
 def _build(f: Function, machine: Target, threads: int, options: Options, trace: Trace,
-           donated: Mapping[int, int | None], module: Module | None = None) -> Executable:  # fmt: skip
+           donated: Mapping[int, int | None], module: Module | None = None,
+           keep: Callable[[Image], None] | None = None) -> Executable:  # fmt: skip
     """Plan, generate code, load. `donated`: arguments, and the result that each is meant for, if that is said;
-    `module` has the functions that custom calls name."""
+    `module` has the functions that custom calls name; `keep`: as `compile_module` has it."""
     from hilo.backend.target import Target
     from hilo.codegen import Code, generate
     from hilo.kernels.pins import unasked
@@ -300,6 +309,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
     from hilo.runtime.hosts import failure, host_calls
+    from hilo.runtime.image import Image
 
     if not options.opt:
         machine = machine.plain()
@@ -320,6 +330,10 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     calls = [(h.op, h.target) for h in program.hosts]
     is_native = any(t.convention != "python" for _, t in calls)
     memory, cost = memory_report(program), estimated_cost(program)
+    if keep is not None and not calls and program.symbols is None and profile is None:
+        types = tuple(p.tensor for p in f.params), tuple(r.tensor for r in f.results)
+        keep(Image(f.name, *types, code.objects, program.constants, program.arena_size, program.aliases, cost,
+                   cost > GIL_COST))  # fmt: skip
     native = _native.Program(
         code.loaded.address["entry"],
         [_spec(p.tensor) for p in f.params],
@@ -372,8 +386,8 @@ def choices(options: Options, machine: Target) -> AbstractContextManager[None]:
 
 def tuned_values(options: Options, machine: Target) -> Lookup | None:
     """What `hilo tune` found for kernels on this machine, if anything was."""
-    from hilo.codegen import tuned_of
     from hilo.kernels.pins import content
+    from hilo.runtime.stores import tuned_of
 
     store = tuned_of(options, machine) if options.tuned and options.opt else None
     return None if store is None or store.is_empty else lambda op: store.get(content(op))

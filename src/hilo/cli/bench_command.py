@@ -98,8 +98,8 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     table = None
     if explain:
         from hilo.cli.explain import as_dicts, as_table, limits_as_dict, ordered, sampled
-        from hilo.codegen import cache_of
         from hilo.runtime.limits import known
+        from hilo.runtime.stores import cache_of
 
         limits = known(f.num_threads, cache_of(options), again=again)
         profiled = hilo.compile(module, options=options.replace(profile=True), **how)

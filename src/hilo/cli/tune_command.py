@@ -47,8 +47,8 @@ def command(file: str, arrays: tuple[str, ...], entry: str, threads: int | None,
     from rich.console import Console
 
     from hilo.backend.target import Target
-    from hilo.codegen import tuned_of
     from hilo.options import Options
+    from hilo.runtime.stores import tuned_of
     from hilo.tune import tune
 
     module = hilo.load(file)

@@ -104,6 +104,11 @@ def _python(name: str, function: Any) -> tuple[Callable[..., Any], tuple[str, ..
     return function, tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name in _KEYWORDS)
 
 
+def registered() -> list[str]:
+    """The names of the targets that the user registered, sorted."""
+    return sorted(t.name for t in list(_TARGETS.values()) if not t.builtin)
+
+
 def known() -> list[str]:
     """The names of all targets, sorted."""
     _load()

@@ -41,8 +41,9 @@ class Executable:
         keep: tuple[object, ...] = (),
         profile: Sequence[Any] = (),
     ) -> None:
-        """`texts(phase)` gives the program's text after a phase, `memory` is the plan's report, `cost` the estimate
-        that planning used (None: unknown), `keep` what must live as long as the code, `profile` its steps' counters."""
+        """`texts(phase)` gives the program's text after a phase, `memory` is the plan's report, or makes it, `cost` the
+        estimate that planning used (None: unknown), `keep` what must live as long as the code, `profile` its steps'
+        counters."""
         self._program = self._call = program
         self.name = name
         self.arg_types = tuple(arg_types)
@@ -74,7 +75,7 @@ class Executable:
             raise self._too_large() from None
 
     def _too_large(self) -> Error:
-        needs = "" if self._memory is None else f", which needs {self._memory.peak:,} bytes at its worst moment"
+        needs = "" if self._memory is None else f", which needs {self.memory().peak:,} bytes at its worst moment"
         return Error(f"there is not enough memory for a call of @{self.name}{needs}")
 
     @property
@@ -90,6 +91,8 @@ class Executable:
     def memory(self) -> Any:
         """What a call needs: bytes of arguments, results, constants, temporaries, the peak, the largest buffers
         (`hilo.plan.report.MemoryReport`)."""
+        if callable(self._memory):
+            self._memory = self._memory()
         return self._memory
 
     def profile(self, counters: np.ndarray | None = None) -> list[Any]:

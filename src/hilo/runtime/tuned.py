@@ -5,6 +5,7 @@ An entry is a file of its own, written whole or not at all; a damaged one counts
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -33,6 +34,16 @@ class Tuned:
             return self._folder is None or not self._folder.is_dir()
         except (OSError, ValueError):
             return True
+
+    def state(self) -> str:
+        """Changes with every value that is kept here; empty if there are none."""
+        if self.is_empty:
+            return ""
+        try:
+            files = sorted((f.name, f.stat().st_mtime_ns) for f in os.scandir(self._cache.directory))
+        except OSError:
+            return ""
+        return hashlib.sha256(repr(files).encode()).hexdigest()
 
     @cached_property
     def _cache(self) -> Cache:

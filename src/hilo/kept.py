@@ -1,0 +1,104 @@
+"""Programs kept whole: text that was compiled before, on this machine and by this hilo, is loaded at once.
+
+An entry of the cache is an `Image`, by the program's bytes and all that its code depends on. Programs that call out,
+have run-time sizes, or take times are compiled each time (from objects that are cached), and so is every program while
+somebody looks at how it is compiled. Imports pipeline, runtime, backend.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from functools import cache
+from typing import Any
+
+from hilo.backend.target import Target
+from hilo.errors import Error
+from hilo.ir.module import Module
+from hilo.options import Options
+from hilo.runtime.cache import Key
+from hilo.runtime.executable import Executable
+from hilo.runtime.image import Image
+from hilo.runtime.stores import cache_of, tuned_of
+
+MOST_BYTES = 64 << 20  # of a program that is kept: reading more takes as long as compiling
+
+
+def compile_source(source: str | bytes, *, entry: str, target: str, threads: int | None, donate: tuple[Any, ...],
+                   options: Options | None) -> Executable:  # fmt: skip
+    """`pipeline.compile_module` of the program in `source`, from the cache if it is there."""
+    from hilo.formats import parse
+    from hilo.pipeline import compile_module, settings
+
+    options = Options.from_env() if options is None else options
+
+    def compiled(keep: Any = None) -> Executable:
+        module: Module = parse(source)
+        return compile_module(module, entry=entry, target=target, threads=threads, donate=donate, options=options,
+                              keep=keep)  # fmt: skip
+
+    if not is_kept(options) or not all(type(d) is int for d in donate):
+        return compiled()
+    machine, count = settings(target, threads, options)
+    store = cache_of(options)
+    key = key_of(source, machine, options, entry=entry, donate=repr(donate))
+    data = store.get(key)
+    image = None if data is None else Image.read(data)
+    if image is not None:
+        anew = cache(compiled)
+        try:
+            return image.executable(count, lambda: anew())
+        except Error:  # code that the process cannot load: made anew, and replaced
+            pass
+
+    def keep(made: Image) -> None:
+        if made.nbytes <= MOST_BYTES:
+            store.put(key, made.data())
+
+    return compiled(keep)
+
+
+def is_kept(options: Options) -> bool:
+    """Whether programs go by the cache as a whole: not while somebody looks at what the compiler does."""
+    looks = options.verify or options.dump or options.print or options.time or options.profile
+    return options.cache and options.cache_programs and not looks
+
+
+def key_of(source: str | bytes, machine: Target, options: Options, **more: str) -> Key:
+    """What an image depends on."""
+    import llvmlite
+    import numpy as np
+    from llvmlite.binding import llvm_version_info
+
+    from hilo.custom_calls.registry import registered
+
+    text = source.encode(errors="surrogatepass") if isinstance(source, str) else source
+    return Key.of(
+        text,
+        what="program",
+        machine=repr(machine),
+        options=repr(options.code_key()),
+        tuned=tuned_of(options, machine).state() if options.tuned else "",
+        custom_calls=",".join(registered()),
+        hilo=own_files(),
+        llvm=f"{llvm_version_info} {llvmlite.__version__}",
+        python=f"{sys.version_info[:3]} {np.__version__}",
+        **more,
+    )
+
+
+@cache
+def own_files() -> str:
+    """Tells this hilo from any other, by the sizes and times of its files: changed code may make other programs."""
+    found = hashlib.sha256()
+    folders = [os.path.dirname(__file__)]
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for file in sorted(entries, key=lambda e: e.name):
+                if file.name.endswith((".py", ".so")):
+                    s = file.stat()
+                    found.update(f"{file.path} {s.st_size} {s.st_mtime_ns}\n".encode(errors="surrogateescape"))
+                elif file.is_dir() and file.name != "__pycache__":
+                    folders.append(file.path)
+    return found.hexdigest()
