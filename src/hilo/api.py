@@ -84,7 +84,6 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
     Gives an `Executable`: call it with numpy arrays (anything with DLPack or the array interface), get a list of them.
     Raises `Error` for an invalid program, or one that needs what hilo does not have yet.
     """
-    from hilo.ir.host import HostQueues, connected
     from hilo.options import Options
 
     donate = () if donate is None else donate
@@ -95,7 +94,6 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
         constants=(constants, Mapping, "a mapping of argument numbers to arrays"),
         shapes=(shapes, Mapping, "a mapping of argument numbers to shapes"),
         donate=(donate, Iterable, "the numbers of arguments"),
-        host=(host, HostQueues, "a HostQueues"),
         options=(options, Options, "an Options"),
     )
     if isinstance(program, str | bytes) and not constants and not shapes and host is None:
@@ -103,8 +101,10 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
 
         return compile_source(program, entry=entry, target=target, threads=threads, donate=tuple(donate),
                               options=options)  # fmt: skip
+    from hilo.ir.host import HostQueues, connected
     from hilo.pipeline import compile_module
 
+    _expect(host=(host, HostQueues, "a HostQueues"))
     with connected(host):
         return compile_module(_module(program), entry=entry, target=target, threads=threads, constants=constants,
                               shapes=shapes, donate=tuple(donate), options=options)  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Any
 
 from hilo.backend.target import Target
 from hilo.errors import Error
-from hilo.ir.module import Module
+from hilo.gc_pause import gc_paused
 from hilo.options import Options
 from hilo.runtime.cache import Key
 from hilo.runtime.executable import Executable
@@ -28,18 +28,22 @@ MOST_BYTES = 64 << 20  # of a program that is kept: reading more takes as long a
 def compile_source(source: str | bytes, *, entry: str, target: str, threads: int | None, donate: tuple[Any, ...],
                    options: Options | None) -> Executable:  # fmt: skip
     """`pipeline.compile_module` of the program in `source`, from the cache if it is there."""
-    from hilo.formats import parse
-    from hilo.pipeline import compile_module, settings
-
     options = Options.from_env() if options is None else options
 
+    @gc_paused()  # importing the compiler makes as many objects as compiling does
     def compiled(keep: Any = None) -> Executable:
-        module: Module = parse(source)
-        return compile_module(module, entry=entry, target=target, threads=threads, donate=donate, options=options,
-                              keep=keep)  # fmt: skip
+        from hilo.formats import parse
+        from hilo.ir.host import connected
+        from hilo.pipeline import compile_module
+
+        with connected(None):
+            return compile_module(parse(source), entry=entry, target=target, threads=threads, donate=donate,
+                                  options=options, keep=keep)  # fmt: skip
 
     if not is_kept(options) or not all(type(d) is int for d in donate):
         return compiled()
+    from hilo.pipeline import settings
+
     machine, count = settings(target, threads, options)
     store = cache_of(options)
     key = key_of(source, machine, options, entry=entry, donate=repr(donate))

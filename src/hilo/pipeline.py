@@ -308,7 +308,6 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     from hilo.plan.report import memory_report
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
-    from hilo.runtime.hosts import failure, host_calls
     from hilo.runtime.image import Image
 
     if not options.opt:
@@ -341,8 +340,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         name=f.name,
         arena_size=program.arena_size if program.symbols is None else 0,  # the program itself says how large
         constants=program.constants,
-        host_calls=host_calls(calls, module),
-        failure=failure(calls),
+        **_hosts(calls, module),
         addresses=[t.addresses[-1] for _, t in calls if t.convention == "c"],
         threads=threads,
         aliases=program.aliases,
@@ -420,6 +418,15 @@ def estimated_cost(program: Program) -> float:
 
 def _spec(t: TensorType) -> tuple[np.dtype, tuple[int, ...]]:
     return t.dtype.np, tuple(n if isinstance(n, int) else -1 for n in t.shape)
+
+
+def _hosts(calls: list[tuple[Op, Any]], module: Module | None) -> dict[str, Any]:
+    """What the runtime must know of a program that calls out."""
+    if not calls:
+        return {}
+    from hilo.runtime.hosts import failure, host_calls
+
+    return {"host_calls": host_calls(calls, module), "failure": failure(calls)}
 
 
 def _sizes(program: Program, address: Mapping[str, int]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ worker process.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from functools import cache
 from time import perf_counter
@@ -103,6 +102,8 @@ _WORKER = "import sys; from hilo.backend.cpu import work; work()"
 
 
 def _generate_in_worker(text: str, target: Target, form: str) -> bytes:
+    import subprocess
+
     parts = (target.triple, target.cpu, target.features, form, text)
     done = subprocess.run([sys.executable, "-c", _WORKER], input="\0".join(parts).encode(), capture_output=True,
                           env=_worker_env(), check=False)  # fmt: skip

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from threading import RLock
 from typing import Any, Final
@@ -128,6 +127,8 @@ def find(name: str) -> Target:
 
 def unknown(name: str) -> str:
     """What to say of a target that there is not."""
+    from difflib import get_close_matches
+
     names = known()
     near = get_close_matches(name, names, 3)
     hint = f" (is {' or '.join(repr(n) for n in near)} meant?)" if near else ""

@@ -5,7 +5,6 @@ A directory gets a file `probe<n>.npy` for each value, and `index.csv` with a li
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -52,6 +51,8 @@ class Probes:
         try:
             own = value.dtype.isbuiltin == 1  # files know numpy's own types; others are as many bytes
             np.save(path, value if own else value.view(f"V{value.dtype.itemsize}"), allow_pickle=False)
+            import csv
+
             with (directory / INDEX).open("a", encoding="utf-8", newline="") as f:
                 csv.writer(f, lineterminator="\n").writerow((probe_id, type_text, path))
         except OSError as e:
@@ -67,6 +68,8 @@ class Probes:
 
 def read(directory: Path, probe_id: str, iteration: int = 0) -> np.ndarray:
     """Value number `iteration` of a probe out of the files in `directory`; `Error` if it is not there."""
+    import csv
+
     try:
         with (directory / INDEX).open(encoding="utf-8", newline="") as f:
             rows = [row for row in csv.reader(f) if row[0] == probe_id]

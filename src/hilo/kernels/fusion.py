@@ -1,4 +1,5 @@
-"""Kernels of fusions and of single ops that are computed like a fusion of one. Imports ops, kernels."""
+"""Kernels of fusions and of single ops that are computed like a fusion of one. Imports ops, kernels (each strategy when
+a fusion needs it: most programs have few kinds)."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 from hilo.errors import Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op
-from hilo.kernels import attention, contraction, convolution, elementwise, rows, transpose
+from hilo.kernels import elementwise
 from hilo.kernels.epilogue import Epilogue, Source
 from hilo.kernels.lowered import Lowered
 from hilo.loop import index
@@ -27,11 +28,17 @@ def lower(op: Op, target: Target) -> Lowered:
     body = op.attrs["body"]
     n = len(op.operands)
     if op.attrs["kind"] == "rows":
+        from hilo.kernels import rows
+
         return rows.lower(body, range(n), n, target)
     if op.attrs["kind"] == "attention":
+        from hilo.kernels import attention
+
         return attention.lower(op, target)
     if op.attrs["kind"] == "contraction":
         return lower_contraction(op, target)
+    from hilo.kernels import transpose
+
     tiled = transpose.lower_fused(body, n, target)
     return tiled if tiled is not None else elementwise.lower(body, range(n), n, target)
 
@@ -51,7 +58,11 @@ def lower_contraction(op: Op, target: Target) -> Lowered:
     alone = {x: sum(x in o.operands for o in body.ops) == 1 for x in hero.operands}
     outside = [op.operands[i] if alone[x] else x for i, x in zip((first, second), hero.operands, strict=True)]
     if hero.kind.full_name == "stablehlo.convolution":
+        from hilo.kernels import convolution
+
         return convolution.lower_convolution(hero.with_operands(outside), target, epilogue)
+    from hilo.kernels import contraction
+
     return contraction.lower_contraction(hero.with_operands(outside), target, epilogue)
 
 
@@ -72,6 +83,8 @@ def lower_bare(op: Op, target: Target) -> Lowered:
     body = wrap(op)
     operands = [op.operands.index(x) for x in dict.fromkeys(op.operands)]
     if op.kind.full_name == "stablehlo.reduce":
+        from hilo.kernels import rows
+
         return rows.lower(body, operands, len(op.operands), target)
     if not composes(op):
         raise Unsupported("there is no kernel for this op yet", op=op.kind.full_name, loc=op.loc)

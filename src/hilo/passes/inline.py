@@ -11,9 +11,9 @@ from hilo.ir.module import Function, Module
 from hilo.ir.op import Op
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import Results
+from hilo.ops.calls import custom_call
 from hilo.ops.shardy import check_whole, manual_computation, named_computation
 from hilo.passes.futures import lower_futures
-from hilo.passes.known_calls import known_call
 from hilo.rewrite.bodies import instantiate
 from hilo.rewrite.regions import Effects, Regions, regions
 
@@ -121,7 +121,7 @@ class _Inliner:
             elif (known_op := op_of_composite(op)) is not None:
                 kept.append(known_op)
                 results = (known_op,)
-            elif (body := known_call(op, self.computation)) is not None:
+            elif op.kind is custom_call and (body := self.known_call(op)) is not None:
                 copies, results = instantiate(body, op.operands, op.loc)
                 kept += copies
             elif callee is not None:
@@ -137,6 +137,12 @@ class _Inliner:
             else:
                 new[old] = results[0]
         return f.replace(ops=kept, results=[new.get(r, r) for r in f.results]) if new or several else f
+
+    def known_call(self, op: Op) -> Function | None:
+        """A custom call in ops, if hilo has them."""
+        from hilo.passes.known_calls import known_call  # few programs have custom calls
+
+        return known_call(op, self.computation)
 
     def computation(self, name: str) -> Function:
         """The flat function `name`, which is no part of the program but by an op's wish."""

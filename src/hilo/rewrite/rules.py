@@ -56,7 +56,7 @@ class Rule:
     `changes_values`: it runs only under `fast_math`. `among`: names of ops of which one must be an operand.
     """
 
-    __slots__ = ("among", "changes_values", "example", "name", "patterns", "reorders_sums", "template", "where")
+    __slots__ = ("_name", "among", "changes_values", "example", "patterns", "reorders_sums", "template", "where")
 
     def __init__(
         self,
@@ -77,18 +77,22 @@ class Rule:
         self.example: Any = example if example is not None else {}
         self.changes_values = changes_values
         self.reorders_sums = reorders_sums
-        self.name = name or f"{patterns[0]!r} -> {self._result()}"
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """The name it was given, or the rule as text."""
+        return self._name or f"{self.patterns[0]!r} -> {self._result()}"
 
     def _result(self) -> str:
         name = getattr(self.template, "__name__", "")
         return "..." if name == "<lambda>" else name or repr(self.template)
 
-    def ready(self) -> Iterator[Ready]:
-        """One for each way to read the patterns (commutative ops both ways)."""
+    def ready(self, pattern: Pattern) -> Iterator[Ready]:
+        """One for each way to read one of the patterns (commutative ops both ways)."""
         among = frozenset(Symbol(f"stablehlo.{name}").kind for name in self.among)
-        for pattern in self.patterns:
-            for reading in readings(pattern):
-                yield Ready(reading, self, among)
+        for reading in readings(pattern):
+            yield Ready(reading, self, among)
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.where})"
@@ -100,12 +104,14 @@ class RuleSet:
     def __init__(self, name: str, rules: Iterable[Rule] = ()) -> None:
         self.name = name
         self.rules: list[Rule] = list(rules)
-        self._table: dict[OpDef, tuple[Ready, ...]] | None = None
+        self._table: dict[OpDef, list[tuple[Rule, Pattern]]] | None = None
+        self._ready: dict[OpDef, tuple[Ready, ...]] = {}
         self._candidates: dict[Any, tuple[tuple[Match, Rule], ...]] = {}
 
     def add(self, *rules: Rule) -> None:
         self.rules += rules
         self._table = None
+        self._ready.clear()
         self._candidates.clear()
 
     def rule(
@@ -156,21 +162,28 @@ class RuleSet:
         found = self._candidates.get(key)
         if found is None:
             kinds = tuple([o.kind for o in operands[:3]])
-            ready = self.table.get(op.kind, ())
-            found = tuple([(r.match, r.rule) for r in ready if r.may_match(kinds, n > 3)])
+            found = tuple([(r.match, r.rule) for r in self._of_kind(op.kind) if r.may_match(kinds, n > 3)])
             self._candidates[key] = found
         return found
 
     @property
-    def table(self) -> dict[OpDef, tuple[Ready, ...]]:
-        """The rules by kind of the op that they match."""
+    def table(self) -> dict[OpDef, list[tuple[Rule, Pattern]]]:
+        """The rules, with their patterns, by kind of the op that these match."""
         if self._table is None:
-            table: dict[OpDef, tuple[Ready, ...]] = {}
+            table: dict[OpDef, list[tuple[Rule, Pattern]]] = {}
             for rule in self.rules:
-                for ready in rule.ready():
-                    table[ready.kind] = (*table.get(ready.kind, ()), ready)
+                for pattern in rule.patterns:
+                    table.setdefault(pattern.symbol.kind, []).append((rule, pattern))
             self._table = table
         return self._table
+
+    def _of_kind(self, kind: OpDef) -> tuple[Ready, ...]:
+        """The readings of rules for ops of this kind: made when such an op is met."""
+        found = self._ready.get(kind)
+        if found is None:
+            rules = self.table.get(kind, ())
+            found = self._ready[kind] = tuple(r for rule, pattern in rules for r in rule.ready(pattern))
+        return found
 
     def __add__(self, other: RuleSet) -> RuleSet:
         return RuleSet(f"{self.name}+{other.name}", [*self.rules, *other.rules])

@@ -5,7 +5,6 @@ Imports the cursor.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import Final
 
 from hilo.errors import Error, Unsupported
@@ -78,5 +77,7 @@ def missing_op(c: Cursor, name: str, at: int) -> Error:
     c.op = name
     if is_specified(name):
         return c.error("this op is in the specification, but not supported yet", at, Unsupported)
+    from difflib import get_close_matches
+
     near = get_close_matches(name, [f"{d}.{x}" for d, known in _KNOWN.items() for x in known], 1, 0.8)
     return c.error(f"unknown op; is {near[0]} meant?" if near else "unknown op", at)
