@@ -40,7 +40,8 @@ KNOBS: Final[dict[str, Knob]] = {
                              "0, 1, 2, 4", False),
     "contraction.split": Knob("how much of k one unit sums up; the sums of units are added in order",
                               "a number up to k", False),
-    "contraction.walk": Knob("the walk over tiles of convolutions and large dense products; off: the plain kernels",
+    "contraction.walk": Knob("the walk over tiles: convolutions, products by bound matrices or of few rows; off: the "
+                             "plain kernels",
                              "on, off", False),
     "rows.unroll": Knob("vectors side by side in a reduction or a row region", "1, 2, 4, 8, 16", False),
     "rows.together": Knob("places that a reduction across long rows takes together, in panels; 0: no panels",
