@@ -24,7 +24,7 @@ from benchmarks.dynamic import dynamic
 from benchmarks.memory import memory
 from benchmarks.modules import Case, cases
 from benchmarks.peers import PEERS, Unsuitable
-from benchmarks.report import format_row, summary, table
+from benchmarks.report import compilation_table, format_row, summary, table
 from hilo.runtime.limits import measure as measure_limits
 
 PAUSE = 0.01  # seconds: the peers' threads look for work for milliseconds after a call
@@ -92,6 +92,21 @@ def gate(names: str, threads: int, least: float) -> None:
     slower = [r["name"] for r in rows if r["xla"] / r["hilo"] < least]
     if slower:
         sys.exit(f"slower than XLA: {', '.join(slower)}")
+
+
+@main.command("compile")
+@click.option("--peers", default="xla", show_default=True, help="Comma-separated, as of `run`.")
+@click.option("--names", default="", help="Comma-separated names of modules, or how they begin.  [default: all]")
+@click.option("--threads", default=2, show_default=True)
+def compile_command(peers: str, names: str, threads: int) -> None:
+    """Compile every module in fresh processes: CPU seconds, first and again, and peak memory."""
+    chosen = list(dict.fromkeys(["hilo", *filter(None, peers.split(","))]))
+    rows: list[dict[str, Any]] = []
+    for case in cases(filter(None, names.split(","))):
+        rows.append({"name": case.name})
+        for p in chosen:
+            rows[-1].update(compile_figures(case.name, p, threads))
+    print(compilation_table(rows, chosen))
 
 
 @main.command("scale")

@@ -56,6 +56,21 @@ def table(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
     return "\n".join(lines)
 
 
+def compilation_table(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
+    """Seconds and megabytes per peer, and for each peer the geometric mean of its time divided by hilo's."""
+    head = ["module", *(f"{what} {p} {unit}" for what, unit in COMPILATION for p in peers)]
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for r in rows:
+        cells = [_number(r.get(f"{p}_{COMPILATION[column]}")) for column in COMPILATION for p in peers]
+        lines.append("| " + " | ".join([r["name"], *cells]) + " |")
+    for p in peers[1:]:
+        for key in ("compile", "again"):
+            theirs, ours = f"{p}_{key}", f"hilo_{key}"
+            both = [(r["name"], r[theirs] / r[ours]) for r in rows if theirs in r and ours in r]
+            lines += ["", f"{key}: " + _summary(p, both)]
+    return "\n".join(lines)
+
+
 def _percent(row: dict[str, Any]) -> str:
     best = min((row[p] for p in OURS if p in row), default=None)
     return f"{100 * row['limit'] / best:.0f}" if best and row.get("limit") else ""
