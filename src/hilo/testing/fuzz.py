@@ -29,6 +29,7 @@ MEMORY: Final = 4 << 30  # bytes of addresses of a worker
 PATIENCE: Final = 20  # times SECONDS on the clock, for a busy machine
 LIFETIME: Final = 3000  # inputs of a worker
 SHRINKING: Final = 20.0  # seconds for making one finding small
+LARGEST: Final = 4 << 20  # bytes of an input: reading is linear, and more of the same only takes longer
 _UNCHANGED: Final = 0.03  # how often a valid program is tried as it is
 _PLACE: Final = re.compile(r'File ".*?hilo/(\S+?)", line \d+ in (\S+)')
 
@@ -123,7 +124,7 @@ def nth(seed: int, number: int, pools: Mapping[str, Sequence[bytes]]) -> tuple[s
     dice = r.random()
     pool = pools[form]
     data = r.choice(pool) if r.random() < _UNCHANGED else mutated(r, form, pool)
-    return form, data, Effort(compile=dice < 0.1, run=0.1 <= dice < 0.25)
+    return form, data[:LARGEST], Effort(compile=dice < 0.1, run=0.1 <= dice < 0.25)
 
 
 def fuzz(seconds: float, seed: int = 0, forms: Iterable[str] = FORMATS, *, corpus: Path | None = None, jobs: int = 1,
