@@ -1,7 +1,8 @@
 """`python -m benchmarks run`: time hilo and its peers on the same modules, interleaved; medians and ratios.
 
-Peers take turns within one process, round by round, so that a change in the machine's speed meets all of them. A round
-runs one peer for a few tens of milliseconds, after a pause in which the thread pools of the others fall asleep.
+Each peer has a process of its own (server.py). They take turns, round by round, so that a change in the machine's speed
+meets all of them. A round runs one peer for a few tens of milliseconds, after a pause in which the thread pools of the
+others fall asleep.
 """
 
 # pyright: reportMissingImports=false
@@ -13,7 +14,8 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -22,12 +24,11 @@ import numpy as np
 
 from benchmarks.dynamic import dynamic
 from benchmarks.memory import memory
-from benchmarks.modules import Case, cases
-from benchmarks.peers import PEERS, Unsuitable
+from benchmarks.modules import cases
+from benchmarks.peers import PEERS
 from benchmarks.report import compilation_table, format_row, summary, table
+from benchmarks.server import Failed, Server, serve
 from hilo.runtime.limits import measure as measure_limits
-
-PAUSE = 0.01  # seconds: the peers' threads look for work for milliseconds after a call
 
 
 @click.group()
@@ -53,14 +54,15 @@ def run(
     limits = measure_limits(threads)
     print(f"limits: {limits.fma:.0f} GFLOP/s, copy {limits.copy:.1f} GB/s, read {limits.read:.1f} GB/s", flush=True)
     rows = []
-    for case in cases(filter(None, names.split(","))):
-        row = measure(case, chosen, threads, rounds, check)
-        row["limit"] = limits.best_ms(case.flops, *case.moved())
-        if compile_time:
-            for p in chosen:
-                row.update(compile_figures(case.name, p, threads))
-        rows.append(row)
-        print(format_row(row, chosen), flush=True)
+    with started(chosen, threads) as servers:
+        for case in cases(filter(None, names.split(","))):
+            row = measure(case.name, servers, rounds, check)
+            row["limit"] = limits.best_ms(case.flops, *case.moved())
+            if compile_time:
+                for p in chosen:
+                    row.update(compile_figures(case.name, p, threads))
+            rows.append(row)
+            print(format_row(row, chosen), flush=True)
     print()
     print(table(rows, chosen))
     print()
@@ -85,9 +87,10 @@ main.add_command(memory)
 def gate(names: str, threads: int, least: float) -> None:
     """Time small rows beside XLA; the exit status says whether one is slower. Stands beside the tests, not in them."""
     rows = []
-    for case in cases(names.split(",")):
-        rows.append(measure(case, ["hilo", "xla"], threads, 9, True))
-        print(format_row(rows[-1], ["hilo", "xla"]), flush=True)
+    with started(["hilo", "xla"], threads) as servers:
+        for case in cases(names.split(",")):
+            rows.append(measure(case.name, servers, 9, True))
+            print(format_row(rows[-1], ["hilo", "xla"]), flush=True)
     print(summary(rows, ["hilo", "xla"]))
     slower = [r["name"] for r in rows if r["xla"] / r["hilo"] < least]
     if slower:
@@ -140,45 +143,40 @@ def plot_command(figures: str, picture: str) -> None:
         plot(json.load(f), picture)
 
 
-def measure(case: Case, peers: Sequence[str], threads: int, rounds: int, check: bool) -> dict[str, Any]:
+def measure(name: str, servers: Mapping[str, Server], rounds: int, check: bool) -> dict[str, Any]:
     """Medians in milliseconds per peer, and for the peers the largest difference from hilo's results."""
-    arrays = case.inputs()
-    row: dict[str, Any] = {"name": case.name, "flops": case.flops, "bytes": case.bytes}
-    calls: dict[str, Callable[[], Any]] = {}
-    results: dict[str, list[np.ndarray]] = {}
-    for p in peers:
+    row: dict[str, Any] = {"name": name}
+    ready: dict[str, Server] = {}
+    for p, server in servers.items():
         try:
-            calls[p], read = PEERS[p](case, threads)(arrays)
-            calls[p]()
-            results[p] = [np.array(r) for r in read()] if check else []
-        except Unsuitable:
-            calls.pop(p, None)
-        except Exception as e:  # a peer that cannot do the work leaves an empty cell
-            row[f"{p}_error"] = f"{type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}"[:200]
-            calls.pop(p, None)
-    repeat = {p: _repeats(c) for p, c in calls.items()}
-    times: dict[str, list[float]] = {p: [] for p in calls}
+            server.load(name)
+            ready[p] = server
+        except Failed as e:  # a peer that cannot do the work leaves an empty cell
+            if str(e):
+                row[f"{p}_error"] = str(e)
+    times: dict[str, list[float]] = {p: [] for p in ready}
     for _ in range(rounds):
-        for p, call in calls.items():
-            time.sleep(PAUSE)
-            call()
-            start = time.perf_counter()
-            for _ in range(repeat[p]):
-                call()
-            times[p].append((time.perf_counter() - start) / repeat[p])
+        for p, server in ready.items():
+            times[p].append(server.time())
     for p, t in times.items():
         row[p] = statistics.median(t) * 1e3
         row[f"{p}_best"] = min(t) * 1e3
-    if check and "hilo" in results:
-        for p in results.keys() - {"hilo"}:
-            row[f"{p}_difference"] = _difference(results["hilo"], results[p])
+    if check and "hilo" in ready:
+        ours = ready["hilo"].results()
+        for p in ready.keys() - {"hilo"}:
+            row[f"{p}_difference"] = _difference(ours, ready[p].results())
     return row
 
 
-def _repeats(call: Callable[[], Any]) -> int:
-    start = time.perf_counter()
-    call()
-    return max(1, min(2000, int(0.03 / max(time.perf_counter() - start, 1e-7))))
+@contextmanager
+def started(peers: Sequence[str], threads: int) -> Iterator[dict[str, Server]]:
+    """A process per peer."""
+    servers = {p: Server(p, threads) for p in peers}
+    try:
+        yield servers
+    finally:
+        for s in servers.values():
+            s.close()
 
 
 def _difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
@@ -241,6 +239,14 @@ def export_command() -> None:
     from benchmarks.export import export
 
     export()
+
+
+@main.command("serve", hidden=True)
+@click.argument("peer")
+@click.argument("threads", type=int)
+def serve_command(peer: str, threads: int) -> None:
+    """The process of one peer (benchmarks/server.py)."""
+    serve(peer, threads)
 
 
 @main.command("compile-once", hidden=True)
