@@ -9,12 +9,15 @@ from typing import Any
 
 OURS = ("hilo", "hilo-bound")
 COMPILATION = {("compile", "s"): "compile", ("again", "s"): "again", ("peak", "MB"): "peak_mb"}
+WRONG = 0.01  # a difference of results, of the largest magnitude, with which a time does not count
 EQUAL = 0.97  # two values within 3 % are equal
 
 
 def ratio(row: dict[str, Any], peer: str) -> float | None:
     """The peer's time divided by hilo's. Peers that hold weights as constants are compared with hilo's that does."""
     ours = "hilo-bound" if peer in ("onnxruntime", "openvino") and "hilo-bound" in row else "hilo"
+    if row.get(f"{peer}_difference", 0) > WRONG:
+        return None
     return row[peer] / row[ours] if peer in row and ours in row else None
 
 
