@@ -123,5 +123,6 @@ def export() -> None:
              "scale": 1.0 if len(shape) < 2 or not i else shape[0] ** -0.5, "hi": 5003 if dtype == "int32" else None}
             for i, (shape, dtype, *kind) in enumerate(args)
         ]  # fmt: skip
-        manifest.append({"name": name, "file": f"{name}.mlir", "args": entries, "flops": FLOPS.get(name, 0), "bytes": 0})
+        flops = FLOPS.get(name, 0)
+        manifest.append({"name": name, "file": f"{name}.mlir", "args": entries, "flops": flops, "bytes": 0})
     (MODULES / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n")
