@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ import hilo
 from hilo.errors import Error
 from hilo.formats import bytecode, hlo_text, mlir_text
 from hilo.testing import attack_programs as programs
+from hilo.testing import mutate
 from hilo.testing.fuzz_worker import Effort, examine
 
 T = "tensor<2xf32>"
@@ -144,3 +147,10 @@ def test_formats_of_reduce_precision_are_si32(numbers: str) -> None:
             "HloModule m\n\nENTRY main {\n  a = f32[2] parameter(0)\n"
             f"  ROOT r = f32[2] reduce-precision(a), {numbers}\n}}\n"
         )
+
+
+def test_inputs_of_which_nothing_is_left_are_inputs() -> None:
+    pool = [b"a", b"2x", b"", b"x\ny"]
+    made = [mutate.mutated(random.Random(n), "text", pool) for n in range(500)]
+    assert b"" in made
+    assert len(set(made)) > 100

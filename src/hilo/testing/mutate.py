@@ -62,9 +62,9 @@ def mutated(r: random.Random, form: str, pool: Sequence[bytes]) -> bytes:
     tokens = _TOKEN.findall(data)
     words = HLO_TYPES if form == "hlo" else TYPES
     for _ in range(_times(r)):
-        r.choice(_TEXT_WAYS)(r, tokens, words, pool)
-        if not tokens:
+        if not any(tokens):  # nothing is left to change
             break
+        r.choice(_TEXT_WAYS)(r, tokens, words, pool)
     return b"".join(tokens)
 
 
