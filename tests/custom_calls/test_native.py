@@ -7,7 +7,6 @@ import gc
 import json
 import subprocess
 import weakref
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +33,6 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run([compiler, *flags, str(Path(__file__).parent / "targets.c"), "-o", str(path)], check=True)
     _share_status()  # tests load it by themselves, too
     return path
-
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    registry.known()  # loads those that hilo brings
-    before = dict(registry._TARGETS)
-    yield
-    registry._TARGETS.clear()
-    registry._TARGETS.update(before)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,15 +18,6 @@ from hilo.ir.types import TensorType
 F3 = "tensor<3xf32>"
 X = np.array([1, 2, 3], np.float32)
 Run = Callable[..., list[Any]]
-
-
-@pytest.fixture(autouse=True)
-def clean() -> Iterator[None]:
-    registry.known()  # loads those that hilo brings
-    before = dict(registry._TARGETS)
-    yield
-    registry._TARGETS.clear()
-    registry._TARGETS.update(before)
 
 
 def compiled(text: str, *arrays: np.ndarray) -> list[Any]:

@@ -11,7 +11,7 @@ from hilo.ir.module import Function, parameter
 from hilo.ir.op import PARAMETER, Op
 from hilo.ir.types import FutureType, Results, Type, result_types
 from hilo.rewrite.bodies import instantiate
-from hilo.rewrite.regions import regions, with_regions
+from hilo.rewrite.regions import any_op, with_regions
 
 
 def lower_futures(f: Function) -> Function:
@@ -24,21 +24,15 @@ def lower_futures(f: Function) -> Function:
 
 
 def _uses(f: Function) -> bool:
-    seen: set[int] = set()
-    plain: set[Type] = set()
-    stack = [f]
-    while stack:
-        g = stack.pop()
-        if id(g) in seen:
-            continue
-        seen.add(id(g))
-        for o in g.ops:
-            if o.type not in plain:
-                if any(isinstance(t, FutureType) for t in result_types(o.type)):
-                    return True
-                plain.add(o.type)
-            stack.extend(regions(o))
-    return False
+    plain: set[Type] = set()  # types that are known to hold none
+
+    def is_future(o: Op) -> bool:
+        if o.type in plain:
+            return False
+        plain.add(o.type)
+        return any(isinstance(t, FutureType) for t in result_types(o.type))
+
+    return any_op(f, is_future)
 
 
 def _lowered(f: Function, known: dict[int, Function]) -> Function:

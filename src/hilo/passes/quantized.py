@@ -33,29 +33,14 @@ from hilo.ops.numeric import convert as converted
 from hilo.ops.quantized import parameters
 from hilo.ops.quantized_rules import GIVE_ZEROS
 from hilo.ops.shape import broadcast_in_dim, reshape
-from hilo.rewrite.regions import regions
+from hilo.rewrite.regions import any_op
 
 
 def lower_quantized(f: Function) -> Function:
     """`f` without quantized types, in its regions too; `f` itself if there are none."""
-    if not POOL or not _uses(f):
+    if not POOL or not any_op(f, lambda o: any_quantized((o.type,))):
         return f
     return _Lowering(f).run()
-
-
-def _uses(f: Function) -> bool:
-    seen: set[int] = set()
-    stack = [f]
-    while stack:
-        g = stack.pop()
-        if id(g) in seen:
-            continue
-        seen.add(id(g))
-        for o in g.ops:
-            if any_quantized((o.type,)):
-                return True
-            stack.extend(regions(o))
-    return False
 
 
 def _plain(o: Op, types: Callable[[Type], Any]) -> Attrs:

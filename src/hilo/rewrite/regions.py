@@ -17,6 +17,22 @@ def regions(op: Op) -> Iterator[Function]:
             yield from value
 
 
+def any_op(f: Function, asks: Callable[[Op], bool]) -> bool:
+    """Whether `asks` says yes to an op of `f` or of its regions; each region is looked at once."""
+    seen: set[int] = set()
+    stack = [f]
+    while stack:
+        g = stack.pop()
+        if id(g) in seen:
+            continue
+        seen.add(id(g))
+        for o in g.ops:
+            if asks(o):
+                return True
+            stack.extend(regions(o))
+    return False
+
+
 def with_regions(op: Op, transform: Callable[[Function], Function]) -> Op:
     """`op` with `transform` applied to its regions; `op` itself if every one came back as the same object."""
     changed: dict[str, object] = {}
