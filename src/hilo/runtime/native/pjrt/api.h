@@ -502,6 +502,8 @@ struct pjrt_api {
 /* Objects that other parts of a process look into: the first field of errors and of memories points to such a table. */
 struct pjrt_error_table {
     size_t struct_size;
+    size_t instance_size; /* of what begins with the pointer to this table */
+    struct pjrt_extension *extensions;
     void (*destroy)(struct pjrt_error *error);
     void (*message)(const struct pjrt_error *error, const char **message, size_t *message_size);
     uint32_t (*code)(const struct pjrt_error *error);
@@ -511,7 +513,8 @@ struct pjrt_error_table {
 };
 
 struct pjrt_memory_table {
-    size_t struct_size;
+    PJRT_HEAD;
+    size_t instance_size;
     void *(*user_data)(const struct pjrt_memory *memory, const void *key);
     void (*set_user_data)(struct pjrt_memory *memory, const void *key, void *data, void (*destroy)(void *data));
 };

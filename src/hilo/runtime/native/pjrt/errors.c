@@ -55,7 +55,14 @@ static void for_each_payload(const struct pjrt_error *error,
     (void)error, (void)visitor, (void)user_arg; /* our errors carry nothing else */
 }
 
-static const struct pjrt_error_table table = {sizeof table, pjrt_error_free, get_message, get_code, for_each_payload};
+static const struct pjrt_error_table table = {
+    .struct_size = sizeof table,
+    .instance_size = sizeof(struct pjrt_error_table *),
+    .destroy = pjrt_error_free,
+    .message = get_message,
+    .code = get_code,
+    .for_each_payload = for_each_payload,
+};
 
 void pjrt_error_destroy(struct pjrt_error_destroy_args *args) { pjrt_error_free(args->error); }
 
