@@ -208,13 +208,14 @@ def plan(f: Function, target: Target, donated: Mapping[int, int | None] = NONE_D
 def compile_module(module: Module, *, entry: str = "main", target: str = "host", threads: int | None = None,
                    constants: Mapping[int, Any] | None = None, shapes: Mapping[int, Iterable[int]] | None = None,
                    donate: tuple[int, ...] = (), options: Options | None = None,
-                   keep: Callable[[Image], None] | None = None) -> Executable:  # fmt: skip
-    """See `hilo.compile`. `keep` is given the program as data, if it can be loaded from that alone."""
+                   keep: Callable[[Image], None] | None = None, trace: Trace | None = None) -> Executable:  # fmt: skip
+    """See `hilo.compile`. `keep` is given the program as data, if it can be loaded from that alone; `trace` takes down
+    the states."""
     from hilo.passes.shapes import ComputedSize
 
     options = Options.from_env() if options is None else options
     machine, threads = settings(target, threads, options)
-    trace = Trace(options)
+    trace = Trace(options) if trace is None else trace
     with gc_paused():
         donated: dict[int, int | None] = {}
         if entry in module.functions:

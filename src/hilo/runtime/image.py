@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hilo.ir.types import TensorType
 from hilo.record import record
 from hilo.runtime.executable import Executable
+
+if TYPE_CHECKING:
+    from hilo.runtime import _native
 
 ALIGN = 64  # bytes, of constants
 
@@ -54,11 +58,23 @@ class Image:
 
         Raises `Error` for code that cannot be loaded.
         """
+        return Executable(
+            self.native(threads),
+            name=self.name,
+            arg_types=self.arg_types,
+            result_types=self.result_types,
+            memory=lambda: again().memory(),
+            texts=lambda phase: again().text(phase),
+            cost=self.cost,
+        )
+
+    def native(self, threads: int) -> _native.Program:
+        """The program's native part, loaded. Raises `Error` for code that cannot be loaded."""
         from hilo.backend import jit
         from hilo.runtime import _native
 
         loaded = jit.load(self.objects, ["entry"])
-        native = _native.Program(
+        return _native.Program(
             loaded.address["entry"],
             [(t.dtype.np, t.shape) for t in self.arg_types],
             [(t.dtype.np, t.shape) for t in self.result_types],
@@ -69,16 +85,6 @@ class Image:
             aliases=self.aliases,
             release_gil=self.release_gil,
             keep=loaded,
-        )
-        return Executable(
-            native,
-            name=self.name,
-            arg_types=self.arg_types,
-            result_types=self.result_types,
-            memory=lambda: again().memory(),
-            texts=lambda phase: again().text(phase),
-            cost=self.cost,
-            keep=(loaded,),
         )
 
 

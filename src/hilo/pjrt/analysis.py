@@ -1,0 +1,84 @@
+"""What clients ask about a program's costs and memory, by XLA's and PJRT's names. Imports ops.weight, plan.report,
+trace, and this room's boundary."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from hilo.ir.types import TensorType, result_types
+from hilo.ops.weight import EXPENSIVE, cost, weight
+
+if TYPE_CHECKING:
+    from hilo.ir.module import Function
+    from hilo.pjrt.boundary import Boundary
+    from hilo.plan.report import MemoryReport
+    from hilo.trace import Trace
+
+_NO_WORK: Final = frozenset(("constant", "parameter", "get"))
+
+
+def costs(trace: Trace, nanoseconds: float) -> dict[str, float]:
+    """Operations ("flops"), those of them that are functions like exp ("transcendentals", which do not count as
+    flops), bytes read and written by the kernels, and estimated seconds of a call. The bodies of loops count once."""
+    f: Function = trace.after("schedule")
+    flops = transcendentals = moved = 0.0
+    stack: list[Any] = [f]
+    while stack:
+        for o in stack.pop().ops:
+            if o.name in _NO_WORK:
+                continue
+            regions = [x for v in o.attrs.values() for x in (v if isinstance(v, tuple) else (v,)) if hasattr(x, "ops")]
+            if o.name in ("fusion", "while", "if", "case"):
+                stack += regions
+            else:
+                work = cost(o)[0]
+                if o.kind.scalar is not None and weight(o) >= EXPENSIVE:
+                    transcendentals += work
+                else:
+                    flops += work
+    for o in f.ops:
+        if o.name not in _NO_WORK:
+            tensors = [t for x in o.operands for t in result_types(x.type)] + list(result_types(o.type))
+            moved += sum(t.nbytes for t in tensors if isinstance(t, TensorType))
+    return {
+        "flops": flops,
+        "transcendentals": transcendentals,
+        "bytes accessed": moved,
+        "optimal_seconds": nanoseconds * 1e-9,
+        **_by_operand(f),
+    }
+
+
+def _by_operand(f: Function) -> dict[str, float]:
+    """Bytes of each argument and of the results, and how often they are used."""
+    found: dict[str, float] = {}
+    uses = dict.fromkeys(f.params, 0)
+    for o in f.ops:
+        for x in o.operands:
+            if x in uses:
+                uses[x] += 1
+    for i, p in enumerate(f.params):
+        found[f"bytes accessed{i}{{}}"] = float(p.tensor.nbytes * uses[p])
+        found[f"utilization{i}{{}}"] = float(uses[p])
+    found["bytes accessedout{}"] = float(sum(r.tensor.nbytes for r in f.results))
+    return found
+
+
+def memory(report: MemoryReport, b: Boundary, code_size: int) -> dict[str, int]:
+    """Bytes of arguments, results, the results that lie in arguments, temporaries and code."""
+    aliased = sum(r.nbytes for r in (report.program.results if report.program else []) for pair in report.aliases
+                  if pair[0] == r.index)  # fmt: skip
+    return {
+        "generated_code_size_in_bytes": code_size + report.constants,
+        "argument_size_in_bytes": report.arguments,
+        "output_size_in_bytes": report.results,
+        "alias_size_in_bytes": aliased,
+        "temp_size_in_bytes": report.temporaries,
+        "host_generated_code_size_in_bytes": 0,
+        "host_argument_size_in_bytes": 0,
+        "host_output_size_in_bytes": 0,
+        "host_alias_size_in_bytes": 0,
+        "host_temp_size_in_bytes": 0,
+        "peak_memory_in_bytes": report.arguments + report.results + report.temporaries - aliased,
+        "total_size_in_bytes": report.peak - aliased,
+    }

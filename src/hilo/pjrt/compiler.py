@@ -1,0 +1,202 @@
+"""What the native library calls, with the GIL, when a client compiles a program or loads a serialized executable.
+
+Imports kept, pipeline, formats, runtime, and siblings, when used.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from hilo.errors import Error, Unsupported
+from hilo.gc_pause import gc_paused
+
+if TYPE_CHECKING:
+    from hilo.ir.module import Module
+    from hilo.options import Options
+    from hilo.pjrt.artifact import Artifact
+    from hilo.pjrt.request import Request
+    from hilo.runtime import _native
+    from hilo.runtime.cache import Key
+
+FORMATS: Final = ("mlir", "hlo", "hlo_with_config")
+MOST_KEPT: Final = 64 << 20  # bytes of an executable that goes into the cache whole
+
+
+class Loaded:
+    """A compiled program with all that PJRT asks about it.
+
+    name                            of the program, for people
+    native, cost                    the native program; estimated nanoseconds of a call
+    arguments, results              (PJRT's element type, dims, minor to major) of each; `native` takes dense arrays
+                                    whose dims stand in the order of memory
+    argument_kinds, result_kinds    kinds of memory, as the program says
+    donated                         numbers of arguments whose buffers a call uses up
+    num_replicas, num_partitions    1
+    device_ids                      the device that it is for
+    fingerprint                     tells programs whose code may differ
+    options                         as the client gave them
+    """
+
+    def __init__(self, artifact: Artifact, native: _native.Program, request: Request, cost: float, fingerprint: bytes,
+                 calls_python: bool = False) -> None:  # fmt: skip
+        b = artifact.boundary
+        self.name = artifact.name
+        self.native = native
+        self.cost = cost
+        self.arguments = b.arguments
+        self.results = b.results
+        self.argument_kinds = b.argument_kinds
+        self.result_kinds = b.result_kinds
+        self.donated = artifact.donated
+        self.num_replicas = request.replicas
+        self.num_partitions = request.partitions
+        self.device_ids = list(request.devices)
+        self.fingerprint = fingerprint
+        self.options = artifact.options
+        self._artifact = artifact
+        self._calls_python = calls_python
+
+    def optimized_program(self) -> tuple[str, bytes]:
+        """The optimized program: its format ("mlir") and bytes."""
+        return self._artifact.optimized
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Operations, bytes and so on of a call, by XLA's names."""
+        return self._artifact.costs
+
+    def memory_stats(self) -> dict[str, int]:
+        """Bytes, by the names of PJRT's PJRT_Executable_GetCompiledMemoryStats_Args."""
+        return self._artifact.memory
+
+    def code_size(self) -> int:
+        """Bytes of machine code."""
+        return self._artifact.memory["generated_code_size_in_bytes"]
+
+    def serialize(self) -> bytes:
+        """The executable for `load`. Raises `Unsupported` for one that calls Python functions of this process."""
+        if self._calls_python:
+            raise Unsupported(f"@{self.name} calls Python functions of this process, and cannot be serialized")
+        from hilo.pjrt import artifact
+
+        return artifact.write(self._artifact, artifact.circumstances())
+
+
+@gc_paused()
+def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A001, A002
+    """Compile a program: `format` "mlir" (StableHLO as text, bytecode, or a portable artifact) or "hlo" (HLO text).
+
+    `options` is a serialized CompileOptionsProto. Raises `Error` for an invalid program or option, `Unsupported` for
+    what hilo does not have, `MemoryError`.
+    """
+    from hilo import kept
+    from hilo.options import Options
+    from hilo.pjrt import artifact, request
+    from hilo.runtime.stores import cache_of
+
+    if format not in FORMATS:
+        raise Unsupported(f"hilo knows no program format {format!r:.40}; there are {', '.join(FORMATS)}")
+    asked = request.read(options)
+    chosen = request.own_options(asked, Options.from_env())
+    key, threads = _key(format, program, asked, chosen)
+    is_kept = kept.is_kept(chosen)
+    if is_kept and (data := cache_of(chosen).get(key)) is not None:
+        try:
+            found = artifact.read(data, None)
+            assert found.image is not None
+            found.options = options
+            return Loaded(found, found.image.native(threads), asked, found.image.cost, _fingerprint(key))
+        except Error:  # code that the process cannot load: made anew, and replaced
+            pass
+    made = _compiled(format, program, options, asked, chosen, threads, _fingerprint(key))
+    a = made._artifact
+    if is_kept and a.image is not None and a.image.nbytes <= MOST_KEPT:
+        program, a.program = a.program, b""  # found by it
+        cache_of(chosen).put(key, artifact.write(a, None))
+        a.program = program
+    return made
+
+
+@gc_paused()
+def load(data: bytes, options: bytes) -> Loaded:
+    """The executable that `Loaded.serialize` gave, for the client's `options` (b"": those that it was compiled with).
+
+    Raises `Error` that says why it does not fit here.
+    """
+    from hilo.options import Options
+    from hilo.pipeline import settings
+    from hilo.pjrt import artifact, request
+
+    a = artifact.read(data, artifact.circumstances())
+    a.options = options or a.options
+    asked = request.read(a.options)
+    chosen = request.own_options(asked, Options.from_env())
+    key, _ = _key(a.format, a.program, request.read(a.options), chosen)
+    if a.image is None:
+        return compile(a.format, a.program, a.options)
+    _, threads = settings("host", None, chosen)
+    return Loaded(a, a.image.native(threads), asked, a.image.cost, _fingerprint(key))
+
+
+def _key(format: str, program: bytes, asked: Request, options: Options) -> tuple[Key, int]:  # noqa: A002
+    """What the code of a program depends on; and the threads that it runs with."""
+    from hilo.kept import key_of
+    from hilo.pipeline import settings
+    from hilo.pjrt.artifact import FORMAT
+
+    machine, threads = settings("host", None, options)
+    layouts = repr((asked.argument_layouts, asked.result_layouts))
+    return key_of(program, machine, options, pjrt=f"{FORMAT} {format}", layouts=layouts), threads
+
+
+def _fingerprint(key: Key) -> bytes:
+    return hashlib.sha256(json.dumps([key.text_hash, key.circumstances]).encode()).digest()
+
+
+def parse(format: str, program: bytes) -> Module:  # noqa: A002
+    """The program that a client gives."""
+    from hilo import formats
+
+    kind = formats.sniff(program)
+    if format != "mlir" and kind != "hlo_text":
+        raise Unsupported("hilo reads HLO as text only, no HloModuleProto: give StableHLO, in the format 'mlir'")
+    return formats.parse(program, "<program>")
+
+
+def _compiled(format: str, program: bytes, options: bytes, asked: Request, chosen: Options, threads: int,  # noqa: A002
+              fingerprint: bytes) -> Loaded:  # fmt: skip
+    from hilo.ir.host import connected
+    from hilo.pipeline import compile_module, settings
+    from hilo.pjrt.analysis import costs, memory
+    from hilo.pjrt.artifact import Artifact
+    from hilo.pjrt.boundary import prepare
+    from hilo.pjrt.optimized import optimized_program
+    from hilo.runtime.chain import Chain
+    from hilo.trace import Trace
+
+    module, f, boundary = prepare(parse(format, program), asked)
+    images: list[Any] = []
+    trace = Trace(chosen)
+    with connected(None):
+        e = compile_module(module, entry=f.name, threads=threads, options=chosen, keep=images.append, trace=trace)
+    native = e._program
+    if isinstance(native, Chain):
+        raise Unsupported(f"@{f.name} computes sizes of arrays at run time, which does not run through PJRT")
+    report = e.memory()
+    code_size = sum(map(len, images[0].objects)) if images else 0
+    a = Artifact(
+        module.name or f.name,
+        format,
+        program,
+        options,
+        settings("host", None, chosen)[0],
+        boundary,
+        images[0] if images else None,
+        sorted({*boundary.must_donate, *(argument for _, argument in report.aliases)}),
+        memory(report, boundary, code_size),
+        costs(trace, e.cost),
+        optimized_program(module, f, trace),
+    )
+    calls_python = any(h.target.convention == "python" and not h.target.builtin for h in report.program.hosts)
+    return Loaded(a, native, asked, e.cost, fingerprint, calls_python)
