@@ -3,3 +3,18 @@
 The native library (runtime/native/pjrt) calls `compiler.compile` and `compiler.load`; running programs needs no Python.
 Knows no framework. Imports kept, pipeline and what is below; nothing at all when it is imported itself.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hilo.errors import Error
+
+
+def library_path() -> str:
+    """The path of the library that hosts of PJRT load (it exports `GetPjrtApi`). It finds the Python of the process, or
+    starts the one that hilo is installed in. Raises `Error` if it was not built."""
+    path = Path(__file__).with_name("hilo_pjrt.so")
+    if not path.exists():
+        raise Error(f"{path} was not built: install hilo with a C compiler at hand (pip install .)")
+    return str(path)
