@@ -36,6 +36,7 @@ class Target:
     addresses  of native code, by XLA's execution stages: there is one, the last, but for "xla-ffi"
     symbol    the name of native code in objects; "": it has none
     text      of "llvm": the module that defines `symbol`
+    user_data  of "xla-ffi": the address that handlers get who ask for user data of the execution; 0: there is none
     invoke    calls native code for the interpreter: (target, site, operands) -> results
     keep      what must live as long as the code
     """
@@ -48,11 +49,14 @@ class Target:
     addresses: tuple[int, int, int, int] = (0, 0, 0, 0)
     symbol: str = ""
     text: str = ""
+    user_data: int = 0
     invoke: Callable[[Target, CallSite, Sequence[np.ndarray]], list[np.ndarray]] | None = None
     keep: Any = None
 
 
 _TARGETS: dict[str, Target] = {}
+# More registries, of frameworks: asked in order for a name that the user did not register here, before hilo's targets.
+SOURCES: Final[list[Callable[[str], Target | None]]] = []
 _LOCK = RLock()
 _loaded = 0  # modules of BUILTIN
 
@@ -117,6 +121,10 @@ def known() -> list[str]:
 def find(name: str) -> Target:
     """The target `name`. Raises `Unsupported` that lists those there are."""
     target = _TARGETS.get(name)
+    if target is None or target.builtin:
+        for source in SOURCES:
+            if (found := source(name)) is not None:
+                return found
     if target is None:
         _load()
         target = _TARGETS.get(name)

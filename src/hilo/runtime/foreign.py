@@ -30,13 +30,19 @@ PLAIN, FFI = 0, 4  # numbers of conventions in native/foreign.h; XLA's older one
 
 def register(name: str, code: Any, convention: str) -> Any:
     """Make native `code` the custom call target `name`; gives `code`. Raises `Error` for what is no code."""
+    registry.add(native_target(name, code, convention))
+    return code
+
+
+def native_target(name: str, code: Any, convention: str, user_data: int = 0, keep: Any = None) -> Target:
+    """A target that is native `code`, not registered. `user_data`: an address for handlers of XLA's FFI; `keep` lives
+    as long as the target. Raises `Error` for what is no code."""
     what = f"custom call target {name!r}"
     if convention == "llvm":
         from hilo.backend.link import custom_call_module
 
         text, symbol = custom_call_module(code, name)
-        registry.add(Target(name, convention, code, symbol=symbol, text=text, invoke=invoke))
-        return code
+        return Target(name, convention, code, symbol=symbol, text=text, invoke=invoke)
     _share_status()  # before a library is loaded
     if convention == "xla-ffi" and isinstance(code, Mapping):
         if unknown := [s for s in code if s not in STAGES]:
@@ -47,8 +53,8 @@ def register(name: str, code: Any, convention: str) -> Any:
     else:
         found = [(0, ""), (0, ""), (0, ""), address(code, what)]
     a, b, c, d = (place for place, _ in found)
-    registry.add(Target(name, convention, code, addresses=(a, b, c, d), symbol=found[-1][1], invoke=invoke, keep=code))
-    return code
+    return Target(name, convention, code, addresses=(a, b, c, d), symbol=found[-1][1], user_data=user_data,
+                  invoke=invoke, keep=(code, keep))  # fmt: skip
 
 
 def register_ffi_type(name: str, type_id: Any, type_info: Any = None) -> None:
