@@ -23,6 +23,7 @@ import click
 import numpy as np
 
 from benchmarks.dynamic import dynamic
+from benchmarks.jax_client import jax_group
 from benchmarks.memory import memory
 from benchmarks.modules import cases
 from benchmarks.peers import PEERS
@@ -78,6 +79,7 @@ SMALL = "add_1x1,mnist,matmul_64,matmul_128,matmul_256,while_,sort_4k,softmax_10
 
 main.add_command(dynamic)
 main.add_command(memory)
+main.add_command(jax_group)
 
 
 @main.command("gate")
