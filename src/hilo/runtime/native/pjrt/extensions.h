@@ -108,4 +108,9 @@ struct pjrt_abi_version_extension { /* which executables fit to which runtimes *
     PJRT_SLOT(executable_abi_version_from_proto)
 };
 
+/* Ours: layouts.c, ffi.c, abi.c, extensions.c. */
+extern struct pjrt_layouts_extension pjrt_layouts_extension;
+extern struct pjrt_ffi_extension pjrt_ffi_extension;
+extern struct pjrt_abi_version_extension pjrt_abi_version_extension;
+
 #endif

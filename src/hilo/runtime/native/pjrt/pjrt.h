@@ -59,7 +59,21 @@ static inline bool pjrt_event_is_over(struct pjrt_event *event) {
     return atomic_load_explicit(&event->ready, memory_order_acquire);
 }
 
-/* The machine (client.c, topology.c). */
+/* What others keep with an object, by key (user_data.c). */
+
+struct pjrt_user_data {
+    struct pjrt_user_data *next;
+    const void *key;
+    void *data;
+    void (*destroy)(void *data);
+};
+
+void *pjrt_user_data_get(struct pjrt_user_data *const *list, const void *key); /* NULL: nothing */
+/* Puts `data` in the place of what was kept under the key, which is destroyed. 0, or -1 if there is no memory. */
+int pjrt_user_data_set(struct pjrt_user_data **list, const void *key, void *data, void (*destroy)(void *data));
+void pjrt_user_data_clear(struct pjrt_user_data **list);
+
+/* The machine (client.c, devices.c, topology.c). */
 
 enum { PJRT_DEVICE_MEMORY, PJRT_PINNED_MEMORY, PJRT_UNPINNED_MEMORY, PJRT_MEMORIES };
 
@@ -150,7 +164,7 @@ struct pjrt_block {
     void *data;
     size_t size;
     bool ours;    /* from the pool, so that a donated argument's place may become a result's */
-    bool foreign; /* somebody outside was given the address, and may look at it (zero-copy arrays) */
+    atomic_bool foreign; /* somebody outside was given the address, and may look at it (zero-copy arrays) */
     struct pjrt_client *client;
     struct pjrt_event *done;                          /* made ready when the block is released; or NULL */
     void (*on_delete)(void *data, void *user_arg);    /* called then; or NULL */
@@ -185,10 +199,7 @@ struct pjrt_block *pjrt_buffer_hold(struct pjrt_buffer *buffer);
 struct pjrt_block *pjrt_buffer_donate(struct pjrt_buffer *buffer, bool *exclusive);
 void pjrt_buffer_free(struct pjrt_buffer *buffer);
 
-/* Layouts as values (layouts.c): texts such as "{1,0}". */
-struct pjrt_layout {
-    struct pjrt_shape *shape;
-};
+/* Layouts as values (layouts.c): a struct pjrt_layout is a struct pjrt_shape under another name. */
 
 /* Executables (executables.c). */
 
@@ -202,25 +213,29 @@ struct pjrt_executable {
     struct pjrt_shape **arguments, **results;
     const struct pjrt_memory_description **argument_kinds, **result_kinds;
     bool *donated;          /* of each argument: a call uses its buffer up */
+    bool calls_python;
     double cost;            /* estimated nanoseconds of a call */
     size_t num_replicas, num_partitions;
     char *fingerprint;
     size_t fingerprint_size;
     struct pjrt_answers *answers; /* what getters were asked and must keep (executables.c) */
-    pthread_mutex_t lock;         /* guards `answers` */
 };
 
 struct pjrt_loaded {
     struct pjrt_executable *executable;
+    struct pjrt_client *client;
     atomic_int references; /* the caller's, and one of each run in progress */
     atomic_bool deleted;
 };
 
+/* A new executable with nothing in it, which python.c fills; and what getters give from it then. */
+struct pjrt_executable *pjrt_executable_new(struct pjrt_client *client);
+bool pjrt_executable_complete(struct pjrt_executable *executable);
 struct pjrt_executable *pjrt_executable_keep(struct pjrt_executable *executable);
 void pjrt_executable_release(struct pjrt_executable *executable);
 void pjrt_loaded_release(struct pjrt_loaded *loaded);
 
-/* One execution's user data for handlers of foreign functions (extensions). */
+/* One execution's user data for handlers of foreign functions (extensions); keys are the numbers of types. */
 struct pjrt_context {
     struct pjrt_user_data *data;
 };

@@ -1,0 +1,58 @@
+/* Foreign functions by XLA's typed interface, registered through PJRT: they become targets of hilo's custom calls
+ * (hilo.custom_calls), whoever registers them. What a host adds to the context of an execution is found by handlers. */
+#include "python.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "../xla_ffi.h"
+
+static struct pjrt_error *register_type(struct pjrt_ffi_type_register_args *args) {
+    struct ffi_type_info info = {.size = sizeof info, .destroy = args->type_info ? args->type_info->deleter : NULL};
+    const char *wrong = hilo_ffi_register_type(args->type_name, args->type_name_size, &args->type_id, &info);
+    return wrong ? pjrt_fail(PJRT_INVALID_ARGUMENT, "%s", wrong) : NULL;
+}
+
+static struct pjrt_error *add_user_data(struct pjrt_ffi_user_data_add_args *args) {
+    if (!args->context) return pjrt_fail(PJRT_INVALID_ARGUMENT, "user data needs the context of an execution");
+    const void *key = (const void *)(intptr_t)args->user_data.type_id;
+    if (pjrt_user_data_set(&args->context->data, key, args->user_data.data, NULL) == 0) return NULL;
+    return pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for user data");
+}
+
+/* Handlers are for platforms; those of XLA's CPU run here as well. */
+static bool is_ours(const char *platform, size_t size) {
+    static const char *const names[] = {"hilo", "cpu", "host"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == size && strncasecmp(names[i], platform, size) == 0) return true;
+    return size == 0;
+}
+
+static struct pjrt_error *register_handler(struct pjrt_ffi_register_handler_args *args) {
+    if (!args->handler || !args->target_name_size)
+        return pjrt_fail(PJRT_INVALID_ARGUMENT, "a handler has an address and a name");
+    if (!is_ours(args->platform_name, args->platform_name_size))
+        return pjrt_fail(PJRT_NOT_FOUND, "hilo runs no handlers of platform \"%.*s\"; there are: hilo, cpu, host",
+                         (int)args->platform_name_size, args->platform_name);
+    if (!pjrt_python_alive()) return pjrt_fail(PJRT_FAILED_PRECONDITION, "the process is ending");
+    PyGILState_STATE gil = PyGILState_Ensure();
+    PyObject *name = PyUnicode_DecodeUTF8(args->target_name, (Py_ssize_t)args->target_name_size, NULL);
+    PyObject *address = name ? PyLong_FromVoidPtr(args->handler) : NULL;
+    PyObject *module = address ? PyImport_ImportModule("hilo.runtime.foreign") : NULL;
+    PyObject *done = module ? PyObject_CallMethod(module, "register", "OOs", name, address, "xla-ffi") : NULL;
+    struct pjrt_error *error = done ? NULL : pjrt_python_error(PJRT_INVALID_ARGUMENT);
+    Py_XDECREF(done);
+    Py_XDECREF(module);
+    Py_XDECREF(address);
+    Py_XDECREF(name);
+    PyGILState_Release(gil);
+    return error;
+}
+
+struct pjrt_ffi_extension pjrt_ffi_extension = {
+    .base = {sizeof pjrt_ffi_extension, PJRT_EXTENSION_FFI, NULL},
+    .ffi_type_register = register_type,
+    .ffi_user_data_add = add_user_data,
+    .ffi_register_handler = register_handler,
+};
