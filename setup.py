@@ -11,8 +11,8 @@ setup(
     ext_modules=[
         Extension(
             "hilo.runtime._native",
-            sources=sorted(glob(f"{NATIVE}/*.c")),
-            depends=sorted(glob(f"{NATIVE}/*.h")),
+            sources=sorted(glob(f"{NATIVE}/*.c") + glob(f"{NATIVE}/pjrt/*.c")),
+            depends=sorted(glob(f"{NATIVE}/*.h") + glob(f"{NATIVE}/pjrt/*.h")),
             include_dirs=[numpy.get_include()],
             extra_compile_args=["-std=c11", "-O2", "-pthread", "-fvisibility=hidden", "-Wall", "-Wextra"],
             extra_link_args=["-pthread"],

@@ -76,6 +76,7 @@ class Foreign:
     is_tuple                       whether `out` of the older conventions is an array of pointers
     attributes                     address of the attributes' struct, or 0
     keep                           what must live as long
+    user_data                      address that handlers get who ask for user data of the execution, or 0
 
     Raises `hilo.errors.Error` with what the code says when it fails.
     """
@@ -94,6 +95,7 @@ class Foreign:
         is_tuple: bool,
         attributes: int,
         keep: Any,
+        user_data: int = 0,
     ) -> Foreign: ...
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]: ...
 
@@ -103,6 +105,9 @@ def empty(dtype: Any, shape: Sequence[int]) -> np.ndarray:
 def from_dlpack(capsule: Any, dtypes: dict[tuple[int, int], np.dtype]) -> np.ndarray:
     """A read-only array over the memory behind a DLPack capsule, which is used up. `dtypes` maps DLPack's (type code,
     bits) to numpy's types. BufferError for what cannot be read."""
+
+def pjrt_api() -> int:
+    """The address of the PJRT C API's table of functions (native/pjrt/api.h)."""
 
 def register_ffi_type(name: str, type_id: int, type_info: int) -> None:
     """Registers a type of states of XLA's FFI: the addresses of its number and of its info (or 0)."""

@@ -5,6 +5,7 @@
 #include "dlpack.h"
 #include "foreign.h"
 #include "memory.h"
+#include "pjrt/pjrt.h"
 #include "pool.h"
 #include "program.h"
 
@@ -49,6 +50,11 @@ static PyObject *workers(PyObject *module, PyObject *unused) {
     return PyLong_FromLong(hilo_pool_workers());
 }
 
+static PyObject *pjrt_api(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return PyLong_FromVoidPtr((void *)hilo_pjrt_api());
+}
+
 static PyMethodDef methods[] = {
     {"set_cores", set_cores, METH_O, PyDoc_STR("set_cores(n)\n--\n\nWith more threads than n nobody spins.")},
     {"set_memory_limit", set_memory_limit, METH_O,
@@ -59,6 +65,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("empty(dtype, shape)\n--\n\nA numpy array over pooled memory, 64-byte aligned, contents arbitrary.")},
     {"from_dlpack", hilo_from_dlpack, METH_VARARGS,
      PyDoc_STR("from_dlpack(capsule, dtypes)\n--\n\nA read-only array over what a DLPack capsule holds.")},
+    {"pjrt_api", pjrt_api, METH_NOARGS,
+     PyDoc_STR("pjrt_api()\n--\n\nThe address of the PJRT C API's table of functions.")},
     {"register_ffi_type", hilo_register_ffi_type, METH_VARARGS,
      PyDoc_STR("register_ffi_type(name, type_id, type_info)\n--\n\nRegisters a type of states by addresses.")},
     {"workers", workers, METH_NOARGS, PyDoc_STR("workers()\n--\n\nNumber of worker threads alive.")},
