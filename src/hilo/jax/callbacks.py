@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from hilo.custom_calls import registry
 from hilo.custom_calls.registry import Target
 from hilo.custom_calls.signature import Leaf
 from hilo.custom_calls.site import CallSite
@@ -27,6 +26,7 @@ from hilo.errors import Error
 
 ON_ARRAYS: Final = ("xla_ffi_python_cpu_callback", "xla_ffi_partitioned_python_cpu_callback")
 ON_BUFFERS: Final = "xla_buffer_python_cpu_callback"
+NAMES: Final = (*ON_ARRAYS, ON_BUFFERS)
 PLATFORMS: Final = ("hilo", "cpu")
 
 _compiling: Final = local()
@@ -46,7 +46,6 @@ def install() -> None:
             return original(backend, module, executable_devices, options, ())
 
     compiler.backend_compile_and_load = backend_compile_and_load
-    registry.SOURCES.append(find)
 
 
 def is_ours(backend: Any) -> bool:
@@ -65,10 +64,8 @@ def functions(callbacks: Sequence[Any]) -> Any:
         _compiling.functions = before
 
 
-def find(name: str) -> Target | None:
-    """The target of a callback in the program that is being compiled."""
-    if name not in ON_ARRAYS and name != ON_BUFFERS:
-        return None
+def target(name: str) -> Target:
+    """The target, one of `NAMES`, of a callback in the program that is being compiled."""
     callbacks = getattr(_compiling, "functions", None)
     if callbacks is None:
         raise Error("the program calls Python functions of the process that it was made in, which are not here")
@@ -90,7 +87,7 @@ class Callbacks:
             given = [None if t is None else _own(next(arrays)) for t in call.signature.operands]
             out = self.functions[int(call.attributes["index"])](*given)
             return [_result(a, t) for a, t in zip(out, call.signature.results, strict=True) if t is not None]
-        except BaseException as e:  # JAX expects all of them, KeyboardInterrupt included, to become one error
+        except Exception as e:
             text = "".join(traceback.format_exception(e)).rstrip()
             raise Error(f"CpuCallback error calling callback: {text}") from e
 

@@ -2,7 +2,7 @@
 
 JAX hands registrations to one handler per platform, which is usually XLA's. Ours stands before it: XLA's own CPU client
 still gets what it got, and hilo finds the code when a program names it (`registry.SOURCES`). Imports custom_calls,
-runtime; jaxlib when called.
+runtime, callbacks; jaxlib when called.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 from hilo.custom_calls import registry
 from hilo.custom_calls.registry import Target
 from hilo.errors import Error
+from hilo.jax import callbacks
 
 HOST: Final = "Host"  # XLA's name for "cpu"
 HILO: Final = "hilo"
@@ -78,6 +79,8 @@ def _type_handler(theirs: Handler) -> Callable[[str, Any], None]:
 
 def find(name: str) -> Target | None:
     """What JAX has for a target that a program names; None if nothing."""
+    if name in callbacks.NAMES:
+        return callbacks.target(name)
     if name.startswith("lapack_") and name.endswith(NATIVE):
         return None
     for platform in (HILO, HOST):

@@ -120,7 +120,7 @@ def foreign(target: Target, site: CallSite) -> _native.Foreign:
         return _native.Foreign(
             convention, code, list(map(spec, operands)), list(map(spec, results)), types, _numbered(g.operands),
             _numbered(g.results), site.config_text(), [n for pair in g.aliases for n in pair], g.is_tuple,
-            attributes.address if attributes is not None else 0, (target, attributes),
+            attributes.address if attributes is not None else 0, (target, attributes), target.user_data,
         )  # fmt: skip
     except Error as e:
         raise failed(target.name, e.message) from None

@@ -196,9 +196,13 @@ static struct ffi_error *stream_get(void *arguments) {
     return fail(FFI_UNIMPLEMENTED, "the host has no streams");
 }
 
+_Thread_local struct ffi_user_data hilo_ffi_user_data;
+
 static struct ffi_error *context_get(void *arguments) {
-    ((struct ffi_context_get *)arguments)->data = NULL;
-    return fail(FFI_NOT_FOUND, "the execution has no such user data");
+    struct ffi_context_get *a = arguments;
+    a->data = a->context ? a->context->user_data : NULL;
+    if (!a->data && hilo_ffi_user_data.get) a->data = hilo_ffi_user_data.get(hilo_ffi_user_data.owner, *a->type);
+    return a->data ? NULL : fail(FFI_NOT_FOUND, "the execution has no such user data");
 }
 
 static struct ffi_error *run_id(void *arguments) {

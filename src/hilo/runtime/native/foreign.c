@@ -108,7 +108,7 @@ static int32_t call_ffi(const struct hilo_foreign *f, void **bufs, int64_t *cons
     void **addresses = (void **)(buffers + total);
     int32_t *kinds = (int32_t *)(addresses + total);
     struct ffi_state_of states[FFI_STAGES] = {f->states[FFI_INSTANTIATE]};
-    struct ffi_context context = {states};
+    struct ffi_context context = {states, f->user_data};
     struct ffi_frame frame = {
         .context = &context,
         .arguments = ffi_values(f, 0, bufs, dims, buffers, addresses, kinds),
@@ -274,7 +274,7 @@ static int take_aliases(struct hilo_foreign *f, PyObject *sequence) {
 
 /* The version and, for the first stage, the state. */
 static int start_ffi(struct hilo_foreign *f) {
-    struct ffi_context context = {f->states};
+    struct ffi_context context = {f->states, f->user_data};
     char message[256] = "";
     for (int stage = 0; stage < FFI_STAGES; stage++) {
         if (!f->code[stage]) continue;
@@ -309,11 +309,12 @@ static int take_code(struct hilo_foreign *f, PyObject *code) {
 
 static PyObject *foreign_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"convention", "code",    "operands", "results",  "types",   "operand_values", "result_values",
-                            "config",     "aliases", "is_tuple", "attributes", "keep", NULL};
+                            "config",     "aliases", "is_tuple", "attributes", "keep", "user_data", NULL};
     int convention, is_tuple;
-    PyObject *code, *operands, *results, *types, *values[2], *config, *aliases, *attributes, *keep;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iOOOOOOSOpOO:Foreign", names, &convention, &code, &operands, &results,
-                                     &types, &values[0], &values[1], &config, &aliases, &is_tuple, &attributes, &keep))
+    PyObject *code, *operands, *results, *types, *values[2], *config, *aliases, *attributes, *keep, *user_data = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "iOOOOOOSOpOO|O:Foreign", names, &convention, &code, &operands, &results,
+                                     &types, &values[0], &values[1], &config, &aliases, &is_tuple, &attributes, &keep,
+                                     &user_data))
         return NULL;
     struct hilo_foreign *f = (struct hilo_foreign *)type->tp_alloc(type, 0);
     if (!f) return NULL;
@@ -322,7 +323,8 @@ static PyObject *foreign_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     f->config = Py_NewRef(config);
     f->keep = Py_NewRef(keep);
     f->attributes = (struct ffi_attributes){.size = sizeof f->attributes};
-    int failed = take_code(f, code) < 0 || hilo_specs_parse(operands, &f->operands) < 0 ||
+    f->user_data = user_data ? PyLong_AsVoidPtr(user_data) : NULL;
+    int failed = PyErr_Occurred() || take_code(f, code) < 0 || hilo_specs_parse(operands, &f->operands) < 0 ||
                  hilo_specs_parse(results, &f->results) < 0 || take_types(f, types) < 0 || take_aliases(f, aliases) < 0;
     for (int i = 0; !failed && i < 2; i++)
         failed = take_numbers(values[i], -1, i ? f->results.count : f->operands.count, &f->num_values[i], &f->values[i]) < 0;
@@ -372,5 +374,5 @@ PyTypeObject hilo_Foreign_Type = {
     .tp_call = foreign_call,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
     .tp_doc = PyDoc_STR("Foreign(convention, code, operands, results, types, operand_values, result_values, config, aliases, "
-                        "is_tuple, attributes, keep)\n--\n\nA call of native code, callable with arrays."),
+                        "is_tuple, attributes, keep, user_data)\n--\n\nA call of native code, callable with arrays."),
 };

@@ -31,6 +31,7 @@ struct hilo_foreign {
     Py_ssize_t num_aliases, num_dims;
     struct hilo_foreign_alias *aliases; /* for calls from Python */
     struct ffi_attributes attributes;
+    void *user_data; /* for handlers that ask for user data of the execution; or NULL */
     struct ffi_state_of states[FFI_STAGES];
     PyObject *config; /* bytes */
     PyObject *keep;   /* what must live as long: the code, the attributes */

@@ -191,7 +191,15 @@ struct ffi_state_of {
 
 struct ffi_context {
     struct ffi_state_of *states; /* of each stage before execution */
+    void *user_data;             /* of the call: for whatever type a handler asks; or NULL */
 };
+
+/* User data of the execution that a thread is in, by type; whoever runs a program sets it around the run. */
+struct ffi_user_data {
+    void *(*get)(void *owner, int64_t type); /* NULL: there is none */
+    void *owner;
+};
+extern _Thread_local struct ffi_user_data hilo_ffi_user_data;
 
 extern const struct ffi_api hilo_ffi_api;
 
