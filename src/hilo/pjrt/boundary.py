@@ -1,4 +1,4 @@
-"""The edges of a program as PJRT has them: element types, layouts, memory kinds, donation; no tuples.
+"""The edges of a program as PJRT has them: element types, layouts, memory kinds, donation; no tuples, no tokens.
 
 `prepare` puts what a layout asks for into the program, as transposes that the compiler fuses: native code takes and
 gives dense row-major arrays whose dims stand in the order of memory. Imports ir, formats, rewrite, errors, siblings.
@@ -16,6 +16,7 @@ from hilo.ir.op import PARAMETER, Attrs, Op
 from hilo.ir.types import TensorType, TupleType, Type
 from hilo.pjrt.element_types import code
 from hilo.pjrt.request import Layout, Request
+from hilo.pjrt.tokens import without_tokens
 from hilo.record import field, record
 
 DEVICE: Final = "device"  # the kind of memory of values that ask for none
@@ -53,7 +54,7 @@ def prepare(module: Module, request: Request) -> tuple[Module, Function, Boundar
     Raises `Unsupported` for what cannot cross them.
     """
     name = entry_of(module)
-    f = without_tuples(module[name])
+    f = without_tokens(without_tuples(module[name]))
     b = Boundary()
     if len(request.argument_layouts) not in (0, len(f.params)):
         raise Error(f"the options give {len(request.argument_layouts)} argument layouts, but @{name} has "

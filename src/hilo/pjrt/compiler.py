@@ -59,7 +59,7 @@ class Loaded:
         self._calls_python = calls_python
 
     def optimized_program(self) -> tuple[str, bytes]:
-        """The optimized program: its format ("mlir") and bytes."""
+        """The optimized program: its format ("hlo_with_config") and bytes."""
         return self._artifact.optimized
 
     def cost_analysis(self) -> dict[str, float]:
@@ -196,7 +196,7 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
         sorted({*boundary.must_donate, *(argument for _, argument in report.aliases)}),
         memory(report, boundary, code_size),
         costs(trace, e.cost),
-        optimized_program(module, f, trace),
+        optimized_program(module.name or f.name, trace.after("schedule"), boundary),
     )
     calls_python = any(h.target.convention == "python" and not h.target.builtin for h in report.program.hosts)
     return Loaded(a, native, asked, e.cost, fingerprint, calls_python)

@@ -1,30 +1,94 @@
-"""The optimized program as clients see it: StableHLO that they can parse. Imports formats, ir, trace."""
+"""The optimized program as clients see it (`compiled.as_text()` in JAX): HLO, whose fusions are hilo's kernels.
+
+XLA's messages are what clients read: they parse one a hundred times as quickly as MLIR, and do so several times per
+compilation. Imports formats, ir, trace, and this room's boundary.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from hilo.errors import Error
+from hilo.formats.hlo_text.model import Computation, HloModule, Instruction, Layout, Shape, tuple_of
+from hilo.ir.module import Function, Module
+from hilo.ir.types import TensorType
 
 if TYPE_CHECKING:
-    from hilo.ir.module import Function, Module
-    from hilo.trace import Trace
+    from hilo.pjrt.boundary import Boundary, Place
+
+FORMAT: Final = "hlo_with_config"  # an HloModuleProtoWithConfig
 
 
-def optimized_program(module: Module, f: Function, trace: Trace) -> tuple[str, bytes]:
-    """The format and the bytes of a program with the signature of `f`."""
-    return "mlir", signature_only(module, f)
+def optimized_program(name: str, f: Function, b: Boundary) -> tuple[str, bytes]:
+    """The format and the bytes of the scheduled function `f`; its signature alone, if HLO has no form for something."""
+    from hilo.formats.hlo_text import emit
+    from hilo.formats.hlo_text.proto import module_with_config
+
+    try:
+        made = emit(Module({f.name: f}, name=name))
+        _with_layouts(made, b)
+        return FORMAT, module_with_config(made)
+    except Error:
+        return FORMAT, module_with_config(_signature(name, f, b))
 
 
-def signature_only(module: Module, f: Function) -> bytes:
-    """A program with the signature of `f` that does nothing: what is parsed most quickly."""
-    from hilo.formats.mlir_text.types import print_type
+def _shapes(types: Sequence[TensorType], places: Sequence[Place]) -> list[Shape]:
+    """The shapes that clients see: dims in the program's order, and how they lie in memory."""
+    found = []
+    for t, (_, dims, order) in zip(types, places, strict=True):
+        layout = Layout(order)
+        found.append(Shape(t.with_shape(dims), None if layout.is_default else layout))
+    return found
 
-    params = ", ".join(f"%arg{i}: {print_type(p.type)}" for i, p in enumerate(f.params))
-    results = ", ".join(print_type(r.type) for r in f.results)
-    name = "main"
-    lines = [f"module @{module.name or name} {{", f"  func.func public @{name}({params}) -> ({results}) {{"]
-    names = []
-    for i, r in enumerate(f.results):
-        lines.append(f"    %{i} = stablehlo.constant dense<0> : {print_type(r.type)}")
-        names.append(f"%{i}")
-    lines.append(f"    return {', '.join(names)} : {results}" if names else "    return")
-    return "\n".join([*lines, "  }", "}", ""]).encode()
+
+def _with_layouts(m: HloModule, b: Boundary) -> None:
+    """Give the entry the client's shapes: values in another order of memory are bitcasts of what the program has."""
+    entry = m.entry
+    assert entry is not None
+    assert entry.root is not None
+    shapes, result = m.attrs["entry_computation_layout"]
+    parts = list(result.parts) if result.is_tuple else [result]
+    arguments = _shapes([s.type for s in shapes], b.arguments)
+    results = _shapes([p.type for p in parts], b.results)
+    m.attrs["entry_computation_layout"] = (tuple(arguments), tuple_of(results) if result.is_tuple else results[0])
+    if arguments == list(shapes) and results == parts:
+        return
+    seen: dict[Instruction, Instruction] = {}
+    made: list[Instruction] = []
+    for i in entry.instructions:
+        if i.opcode == "parameter" and (wanted := arguments[i.attrs["number"]]) != i.shape:
+            seen[i] = Instruction(f"bitcast.{i.name}", "bitcast", i.shape, [i])
+            i.shape = wanted
+        else:
+            i.operands = [seen.get(o, o) for o in i.operands]
+        made += [i, seen[i]] if i in seen else [i]
+    whole = result.is_tuple and entry.root.opcode == "tuple"
+    roots = entry.root.operands if whole else [seen.get(entry.root, entry.root)]
+    out = []
+    for k, (r, wanted) in enumerate(zip(roots, results, strict=False)):
+        if wanted != r.shape:
+            made.append(Instruction(f"bitcast.result.{k}", "bitcast", wanted, [r]))
+            r = made[-1]
+        out.append(r)
+    if whole:
+        made.remove(entry.root)
+        made.append(Instruction("tuple.results", "tuple", tuple_of(results), out))
+        entry.root = made[-1]
+    else:
+        entry.root = out[0]
+    entry.instructions = made
+
+
+def _signature(name: str, f: Function, b: Boundary) -> HloModule:
+    """A program with the edges of `f` that calls what cannot be shown."""
+    from hilo.formats.hlo_text.emit import identifier
+
+    arguments = _shapes([p.tensor for p in f.params], b.arguments)
+    results = _shapes([r.tensor for r in f.results], b.results)
+    result = results[0] if len(results) == 1 else tuple_of(results)
+    params = [Instruction(f"parameter.{k}", "parameter", s, [], {"number": k}) for k, s in enumerate(arguments)]
+    call = Instruction("custom-call.1", "custom-call", result, params, {"custom_call_target": "hilo.program"})
+    entry = Computation("main", [*params, call], call)
+    attrs = {"entry_computation_layout": (tuple(arguments), result)}
+    return HloModule(identifier(name), {"main": entry}, entry, attrs)

@@ -1,6 +1,6 @@
 """What a client asks for beside the program: a serialized CompileOptionsProto, as far as it concerns one device.
 
-Imports errors, options, record, and this room's wire.
+Imports errors, formats.protobuf, options, record.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from hilo.errors import Error, Unsupported
+from hilo.formats import protobuf as wire
 from hilo.options import Options
-from hilo.pjrt import wire
 from hilo.record import record
 
 Layout = tuple[int, ...]  # dims from the innermost on: "minor to major"

@@ -97,11 +97,9 @@ def _place(fields: Any, files: dict[int, Any]) -> Loc | None:
 # -- printing -----------------------------------------------------------------------------------
 
 
-def print_metadata(loc: object) -> str:
-    """`{op_name="..." source_file="..." source_line=3}` of a location; "" if it says nothing."""
-    if not isinstance(loc, Loc):
-        return ""
-    name, place, stack = "", None, [loc]
+def name_and_place(loc: object) -> tuple[str, Loc | None]:
+    """The name of a location, "" if it has none, and the innermost place in a file."""
+    name, place, stack = "", None, [loc] if isinstance(loc, Loc) else []
     while stack:
         x = stack.pop()
         if x.kind == "name" and not name:
@@ -109,6 +107,12 @@ def print_metadata(loc: object) -> str:
         if x.kind == "file" and place is None:
             place = x
         stack.extend(reversed(x.children))
+    return name, place
+
+
+def print_metadata(loc: object) -> str:
+    """`{op_name="..." source_file="..." source_line=3}` of a location; "" if it says nothing."""
+    name, place = name_and_place(loc)
     fields = [f"op_name={quote(name)}"] if name else []
     if place is not None:
         fields.append(f"source_file={quote(place.file)} source_line={place.line}")

@@ -161,6 +161,15 @@ def _call(e: BodyEmitter, op: Op) -> Instruction:
     return e.add("call", op.type, e.operands(op), to_apply=callee)
 
 
+# What a fusion is for, in XLA's words.
+_FUSION_KINDS: Final = {"loop": "kLoop", "rows": "kInput", "contraction": "kOutput", "attention": "kCustom"}
+
+
+def _fusion(e: BodyEmitter, op: Op) -> Instruction:
+    return e.add("fusion", op.type, e.operands(op), kind=_FUSION_KINDS[op.attrs["kind"]],
+                 calls=e.module.region(op.attrs["body"], (), op))  # fmt: skip
+
+
 def _composite(e: BodyEmitter, op: Op) -> Instruction:
     a = op.attrs
     frontend = Attrs(dictionary_of(a, FRONTEND) or {}, **{
@@ -362,6 +371,7 @@ EMIT: Final[dict[str, Callable[[Any, Op], Instruction]]] = {
     "stablehlo.if": _if,
     "stablehlo.case": _case,
     "func.call": _call,
+    "hilo.fusion": _fusion,
     "stablehlo.composite": _composite,
     "stablehlo.custom_call": _custom_call,
     "stablehlo.tuple": _tuple,

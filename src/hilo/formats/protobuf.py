@@ -1,9 +1,9 @@
-"""Reading protocol buffers: fields and their values, without any schema. Imports errors."""
+"""Protocol buffers: reading and writing fields and their values, without any schema. Imports errors."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from struct import unpack
+from collections.abc import Iterable, Iterator
+from struct import pack, unpack
 
 from hilo.errors import Error
 
@@ -98,3 +98,41 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _broken(at: int) -> Error:
     return Error(f"this is no protocol buffer message of the expected kind (at byte {at})")
+
+
+# -- writing ------------------------------------------------------------------------------------
+
+
+def varint(n: int) -> bytes:
+    """An integer of 64 bits, negative ones in two's complement."""
+    n &= (1 << 64) - 1
+    if n < 128:
+        return bytes((n,))
+    out = bytearray()
+    while n > 127:
+        out.append(n & 127 | 128)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def put(field: int, value: int) -> bytes:
+    """A field of type int64, bool or enum; nothing for 0, which is what is not there."""
+    return varint(field << 3) + varint(value) if value else b""
+
+
+def put_bytes(field: int, value: bytes | str) -> bytes:
+    """A field of type bytes or string, or a message."""
+    data = value.encode(errors="replace") if isinstance(value, str) else value
+    return varint(field << 3 | BYTES) + varint(len(data)) + data
+
+
+def put_numbers(field: int, values: Iterable[int]) -> bytes:
+    """A repeated field of type int64, bool or enum, packed; nothing if there are none."""
+    data = b"".join(map(varint, values))
+    return put_bytes(field, data) if data else b""
+
+
+def put_float(field: int, value: float) -> bytes:
+    """A field of type float."""
+    return varint(field << 3 | FIXED32) + pack("<f", value)

@@ -1,0 +1,300 @@
+"""HLO as data to XLA's messages (HloModuleProto), as far as people look at them. Imports siblings, protobuf, ir.
+
+Written for reading: constants of many elements are left out, as XLA's own printer does; shardings too, as the program
+is for one device. Facts from xla/service/hlo.proto and xla/xla_data.proto.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from hilo.errors import Unsupported
+from hilo.formats.hlo_text.control import API_VERSIONS
+from hilo.formats.hlo_text.locations import name_and_place
+from hilo.formats.hlo_text.model import Computation, HloModule, Instruction, Shape
+from hilo.formats.hlo_text.schema import ALGORITHMS
+from hilo.formats.protobuf import put, put_bytes, put_float, put_numbers, varint
+from hilo.ir.op import Array
+from hilo.ir.types import TOKEN, TensorType
+
+MOST_ELEMENTS: Final = 64  # of a constant that is written
+
+#: PrimitiveType by hilo's names.
+TYPES: Final[dict[str, int]] = {
+    "i1": 1, "i8": 2, "i16": 3, "i32": 4, "i64": 5, "u8": 6, "u16": 7, "u32": 8, "u64": 9, "f16": 10, "f32": 11,
+    "f64": 12, "c64": 15, "bf16": 16, "c128": 18, "f8E5M2": 19, "f8E4M3FN": 20, "i4": 21, "u4": 22,
+    "f8E4M3B11FNUZ": 23, "f8E5M2FNUZ": 24, "f8E4M3FNUZ": 25, "i2": 26, "u2": 27, "f8E4M3": 28, "f8E3M4": 29,
+    "f4E2M1FN": 32, "f8E8M0FNU": 33,
+}  # fmt: skip
+_TUPLE, _TOKEN = 13, 17
+
+#: Fields of a literal whose elements stand one after the other as in memory, and of those that are packed numbers.
+_AS_BYTES: Final = {
+    "i8": 15, "u8": 3, "i16": 17, "u16": 16, "f16": 11, "bf16": 13, "f8E5M2": 19, "f8E4M3FN": 20, "f8E4M3B11FNUZ": 23,
+    "f8E5M2FNUZ": 24, "f8E4M3FNUZ": 25, "f8E4M3": 28, "f8E3M4": 29, "f8E8M0FNU": 33, "f32": 8, "f64": 9, "c64": 12,
+    "c128": 18,
+}  # fmt: skip
+_AS_NUMBERS: Final = {"i1": 2, "i32": 4, "i64": 5, "u32": 6, "u64": 7}
+
+_PRECISIONS: Final = {"default": 0, "high": 1, "highest": 2}
+_ALGORITHMS: Final = {name: number for number, name in enumerate((*[n for n in ALGORITHMS if n[-3:] != "_x9"],), 1)} | {
+    "dot_bf16_bf16_f32_x9": 13
+}
+_FFT: Final = {"FFT": 0, "IFFT": 1, "RFFT": 2, "IRFFT": 3}
+_TRANSPOSE: Final = {"NO_TRANSPOSE": 1, "TRANSPOSE": 2, "ADJOINT": 3}
+_RNG: Final = {"rng_default": 0, "rng_three_fry": 1, "rng_philox": 2, "rng_uniform": 1, "rng_normal": 2}
+
+
+def module_proto(m: HloModule) -> bytes:
+    """The module as an HloModuleProto. Raises `Unsupported` for what messages of this kind have no place for."""
+    w = _Writer(m)
+    assert m.entry is not None
+    shapes, result = m.attrs["entry_computation_layout"]
+    return b"".join((
+        put_bytes(1, m.name),
+        put_bytes(2, m.entry.name),
+        *(put_bytes(3, w.computation(c)) for c in m.computations.values()),
+        put_bytes(4, program_shape(shapes, result)),
+        put(6, w.numbers[m.entry.name]),
+        put_bytes(8, b"".join(put_bytes(1, _alias(*a)) for a in m.attrs.get("input_output_alias", ()))),
+        put_bytes(12, _replicated(result)),
+        *(put_bytes(14, b"") for _ in shapes),
+    ))  # fmt: skip
+
+
+def module_with_config(m: HloModule) -> bytes:
+    """The module as an HloModuleProtoWithConfig, for one replica and one partition."""
+    config = put_bytes(1, program_shape(*m.attrs["entry_computation_layout"])) + put(4, 1) + put(5, 1)
+    return put_bytes(1, module_proto(m)) + put_bytes(2, config)
+
+
+def program_shape(shapes: Any, result: Shape, names: Any = None) -> bytes:
+    """A ProgramShapeProto; parameters without names are p0, p1 ..."""
+    names = names or [f"p{n}" for n in range(len(shapes))]
+    parts = [put_bytes(1, shape_proto(s)) for s in shapes]
+    return b"".join((*parts, put_bytes(2, shape_proto(result)), *(put_bytes(3, n) for n in names)))
+
+
+def shape_proto(s: Shape) -> bytes:
+    """A ShapeProto, with the layout."""
+    if s.is_tuple:
+        return put(2, _TUPLE) + b"".join(put_bytes(4, shape_proto(p)) for p in s.parts)
+    t = s.type
+    if t is TOKEN:
+        return put(2, _TOKEN)
+    if not isinstance(t, TensorType) or t.dtype.name not in TYPES or not t.is_static:
+        raise Unsupported(f"XLA's messages have no type {t!r}")
+    order = s.layout.minor_to_major if s.layout is not None else range(t.rank - 1, -1, -1)
+    sizes = put_numbers(3, t.shape) + put_numbers(6, (0,) * t.rank)
+    return put(2, TYPES[t.dtype.name]) + sizes + put_bytes(5, put_numbers(1, order))
+
+
+def _replicated(result: Shape) -> bytes:
+    """The sharding of results that are whole on the one device."""
+    return put(1, 2) + b"".join(put_bytes(5, b"") for _ in result.parts) if result.is_tuple else b""
+
+
+def _alias(output: tuple[int, ...], operand: int, part: tuple[int, ...], kind: str = "") -> bytes:
+    number = {"may-alias": 1, "must-alias": 2}.get(kind, 0)
+    return put_numbers(1, output) + put(2, operand) + put_numbers(3, part) + put(4, number)
+
+
+class _Writer:
+    """Computations and instructions are numbered: an instruction's number has its computation's in the upper half."""
+
+    def __init__(self, m: HloModule) -> None:
+        self.numbers = {name: n for n, name in enumerate(m.computations, 1)}
+        inside = (i for c in m.computations.values() for i in c.instructions if i.opcode == "fusion")
+        self.fused = {i.attrs["calls"].name for i in inside}
+        self.ids: dict[Instruction, int] = {}
+
+    def computation(self, c: Computation) -> bytes:
+        number = self.numbers[c.name]
+        self.ids.update((i, number << 32 | n) for n, i in enumerate(c.instructions, 1))
+        params = sorted((i for i in c.instructions if i.opcode == "parameter"), key=lambda i: i.attrs["number"])
+        assert c.root is not None
+        shape = program_shape([p.declared for p in params], c.root.declared, [p.name for p in params])
+        return b"".join((
+            put_bytes(1, c.name),
+            *(put_bytes(2, self.instruction(i)) for i in c.instructions),
+            put_bytes(4, shape),
+            put(5, number),
+            put(6, self.ids[c.root]),
+            put(7, int(c.name in self.fused)),
+        ))  # fmt: skip
+
+    def instruction(self, i: Instruction) -> bytes:
+        own = _SPECIAL.get(i.opcode)
+        parts = [put_bytes(1, i.name), put_bytes(2, i.opcode), put_bytes(3, shape_proto(i.declared))]
+        if metadata := _metadata(i.attrs.get("metadata")):
+            parts.append(put_bytes(7, metadata))
+        for name, value in i.attrs.items():
+            if (write := _FIELDS.get(name)) is not None:
+                parts.append(write(value))
+        if own is not None:
+            parts.append(own(i))
+        called = self._called(i)
+        return b"".join((*parts, put(35, self.ids[i]), put_numbers(36, (self.ids[o] for o in i.operands)),
+                         put_numbers(38, called)))  # fmt: skip
+
+    def _called(self, i: Instruction) -> list[int]:
+        found: list[Computation] = []
+        for name in _CALLEES:
+            value = i.attrs.get(name)
+            if isinstance(value, Computation):
+                found.append(value)
+            elif value:
+                found += value
+        return [self.numbers[c.name] for c in found]
+
+
+# In the order in which XLA numbers what an instruction calls.
+_CALLEES: Final = ("calls", "to_apply", "body", "condition", "select", "scatter", "true_computation",
+                   "false_computation", "branch_computations", "called_computations")  # fmt: skip
+
+
+def _metadata(loc: Any) -> bytes:
+    name, place = name_and_place(loc)
+    parts = put_bytes(2, name) if name else b""
+    return parts if place is None else parts + put_bytes(3, place.file) + put(4, place.line)
+
+
+def _numbers(field: int) -> Callable[[Any], bytes]:
+    return lambda v: put_numbers(field, v)
+
+
+def _number(field: int) -> Callable[[Any], bytes]:
+    return lambda v: put(field, int(v))
+
+
+def _text(field: int) -> Callable[[Any], bytes]:
+    return lambda v: put_bytes(field, v)
+
+
+def _rows(field: int, inner: Callable[..., bytes]) -> Callable[[Any], bytes]:
+    """A repeated message, one for each of the values."""
+    return lambda rows: b"".join(put_bytes(field, inner(*row)) for row in rows)
+
+
+def _three(a: int, b: int, c: int) -> bytes:
+    return put(1, a) + put(2, b) + put(3, c)
+
+
+def _window(w: dict[str, Any]) -> bytes:
+    size = w.get("size", ())
+    ones, none = (1,) * len(size), ((0, 0),) * len(size)
+    fields = (w.get("stride", ones), w.get("pad", none), w.get("rhs_dilate", ones), w.get("lhs_dilate", ones),
+              w.get("rhs_reversal", (0,) * len(size)))  # fmt: skip
+    dims = []
+    for n, stride, (low, high), window_dilation, base_dilation, reversal in zip(size, *fields, strict=True):
+        dims.append(put(1, n) + put(2, stride) + put(3, low) + put(4, high) + put(5, window_dilation)
+                    + put(6, base_dilation) + put(7, int(reversal)))  # fmt: skip
+    return put_bytes(15, b"".join(put_bytes(1, d) for d in dims))
+
+
+def _labels(text: str) -> bytes:
+    lhs, _, rest = text.partition("_")
+    rhs, _, out = rest.partition("->")
+
+    def spatial(side: str) -> list[int]:
+        return [side.index(d) for d in sorted(c for c in side if c.isdecimal())]
+
+    return put_bytes(16, b"".join((
+        put(7, lhs.index("b")), put(8, lhs.index("f")), put_numbers(11, spatial(lhs)), put(3, rhs.index("i")),
+        put(4, rhs.index("o")), put_numbers(6, spatial(rhs)), put(9, out.index("b")), put(10, out.index("f")),
+        put_numbers(12, spatial(out)),
+    )))  # fmt: skip
+
+
+def _dictionary(d: Any) -> bytes:
+    return put_bytes(68, b"".join(put_bytes(1, put_bytes(1, k) + put_bytes(2, str(v))) for k, v in d.items()))
+
+
+#: Attributes that are the same field whatever the opcode.
+_FIELDS: Final[dict[str, Callable[[Any], bytes]]] = {
+    "number": _number(9), "kind": _text(11), "index": _number(13), "dimensions": _numbers(14),
+    "iota_dimension": lambda v: put_numbers(14, (v,)), "window": _window, "dim_labels": _labels,
+    "slice": _rows(17, _three), "exponent_bits": _number(18), "mantissa_bits": _number(19),
+    "dynamic_slice_sizes": _numbers(20), "padding": lambda v: put_bytes(21, _rows(1, _three)(v)),
+    "distribution": lambda v: put(23, _RNG[v]), "epsilon": lambda v: put_float(24, v), "feature_index": _number(25),
+    "channel_id": _number(26), "infeed_config": _text(27), "outfeed_config": _text(22), "custom_call_target": _text(28),
+    "outfeed_shape": lambda v: put_bytes(29, shape_proto(v)), "fft_type": lambda v: put(31, _FFT[v]),
+    "fft_length": _numbers(32), "slice_sizes": _numbers(34), "is_host_transfer": _number(47),
+    "replica_groups": _rows(49, lambda *ids: put_numbers(1, ids)), "feature_group_count": _number(50),
+    "source_target_pairs": _rows(52, lambda a, b: put(1, a) + put(2, b)), "batch_group_count": _number(58),
+    "is_stable": _number(60), "direction": _text(63), "custom_call_has_side_effect": _number(65),
+    "indices_are_sorted": _number(67), "frontend_attributes": _dictionary, "unique_indices": _number(69),
+    "use_global_device_ids": _number(71), "type": _text(72), "k": _number(81), "largest": _number(85),
+    "api_version": lambda v: put(77, API_VERSIONS[v]), "backend_config": _text(43), "is_composite": _number(89),
+    "output_to_operand_aliasing": _rows(74, lambda o, n, p, *_: put_numbers(1, o) + put(2, n) + put_numbers(3, p)),
+    "operand_layout_constraints": lambda v: put(56, 1) + b"".join(put_bytes(57, shape_proto(s)) for s in v),
+}  # fmt: skip
+
+
+def _grouped(field: int, *names: str) -> Callable[[Instruction], bytes]:
+    """A message whose fields 1, 2 ... are attributes: a list, or one number."""
+
+    def write(i: Instruction) -> bytes:
+        parts = []
+        for n, name in enumerate(names, 1):
+            value = i.get(name) or ()
+            parts.append(put_numbers(n, value) if isinstance(value, tuple | list) else put(n, int(value)))
+        return put_bytes(field, b"".join(parts))
+
+    return write
+
+
+def _precision(i: Instruction) -> bytes:
+    words = [_PRECISIONS.get(w, 0) for w in i.get("operand_precision") or ()]
+    return put_bytes(51, put_numbers(1, words) + put(2, _ALGORITHMS.get(i.get("algorithm", ""), 0)))
+
+
+_dot_dims = _grouped(30, "lhs_contracting_dims", "rhs_contracting_dims", "lhs_batch_dims", "rhs_batch_dims")
+
+
+def _ragged(i: Instruction) -> bytes:
+    own = put_numbers(2, i["lhs_ragged_dims"]) + put_numbers(3, i["rhs_group_dims"])
+    dims = _grouped(1, "lhs_contracting_dims", "rhs_contracting_dims", "lhs_batch_dims", "rhs_batch_dims")
+    return put_bytes(90, dims(i) + own) + _precision(i)
+
+
+def _convolution(i: Instruction) -> bytes:
+    groups = [put(field, 1) for name, field in (("feature_group_count", 50), ("batch_group_count", 58))
+              if name not in i.attrs]  # fmt: skip
+    return b"".join((*groups, put_bytes(15, b"") if "window" not in i.attrs else b"", _precision(i)))
+
+
+def _triangular(i: Instruction) -> bytes:
+    options = put(1, int(i["left_side"])) + put(2, int(i["lower"])) + put(3, int(i["unit_diagonal"]))
+    return put_bytes(59, options + put(4, _TRANSPOSE[i["transpose_a"]]))
+
+
+_SPECIAL: Final[dict[str, Callable[[Instruction], bytes]]] = {
+    "constant": lambda i: _literal(i["value"], i.declared),
+    "dot": lambda i: _dot_dims(i) + _precision(i),
+    "ragged-dot": _ragged,
+    "convolution": _convolution,
+    "gather": _grouped(33, "offset_dims", "collapsed_slice_dims", "start_index_map", "index_vector_dim",
+                       "operand_batching_dims", "start_indices_batching_dims"),
+    "scatter": _grouped(48, "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
+                        "index_vector_dim", "input_batching_dims", "scatter_indices_batching_dims"),
+    "cholesky": lambda i: put_bytes(62, put(1, int(i.get("lower") or 0))),
+    "triangular-solve": _triangular,
+    "rng-bit-generator": lambda i: put(70, _RNG[i["algorithm"]]),
+}  # fmt: skip
+
+
+def _literal(a: Array, shape: Shape) -> bytes:
+    """A constant's value; nothing if it is large, or of a type narrower than a byte."""
+    t = a.type
+    name = t.dtype.name
+    if t.size > MOST_ELEMENTS or not (name in _AS_BYTES or name in _AS_NUMBERS):
+        return b""
+    values = np.ascontiguousarray(a.data)
+    whole = put_bytes(1, shape_proto(shape))
+    if name in _AS_BYTES:
+        return put_bytes(8, whole + put_bytes(_AS_BYTES[name], values.tobytes()))
+    return put_bytes(8, whole + put_bytes(_AS_NUMBERS[name], b"".join(map(varint, values.ravel().tolist()))))
