@@ -24,7 +24,10 @@ def without_tokens(f: Function) -> Function:
     from hilo.ops.decompose import full
     from hilo.ops.tuples import create_token
 
-    params = [Op(PARAMETER, (), p.attrs.replace(type=NOTHING), NOTHING, p.loc) if p.type is TOKEN else p for p in f.params]
+    def parameter(p: Op) -> Op:
+        return Op(PARAMETER, (), p.attrs.replace(type=NOTHING), NOTHING, p.loc) if p.type is TOKEN else p
+
+    params = [parameter(p) for p in f.params]
     fresh = create_token()
     new = {p: fresh for p in f.params if p.type is TOKEN}
     ops = [*params, fresh]
