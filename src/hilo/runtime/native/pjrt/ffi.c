@@ -2,7 +2,7 @@
  * (hilo.custom_calls), whoever registers them. What a host adds to the context of an execution is found by handlers. */
 #include "python.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -19,6 +19,30 @@ static struct pjrt_error *add_user_data(struct pjrt_ffi_user_data_add_args *args
     const void *key = (const void *)(intptr_t)args->user_data.type_id;
     if (pjrt_user_data_set(&args->context->data, key, args->user_data.data, NULL) == 0) return NULL;
     return pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for user data");
+}
+
+/* The context of an execution, whose data handlers find on the thread that runs them. */
+
+struct pjrt_error *pjrt_execute_context_create(struct pjrt_execute_context_create_args *args) {
+    args->context = calloc(1, sizeof *args->context);
+    return args->context ? NULL : pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for a context");
+}
+
+struct pjrt_error *pjrt_execute_context_destroy(struct pjrt_execute_context_destroy_args *args) {
+    if (!args->context) return NULL;
+    pjrt_user_data_clear(&args->context->data);
+    free(args->context);
+    return NULL;
+}
+
+static void *data_of(void *context, int64_t type) {
+    return pjrt_user_data_get(&((struct pjrt_context *)context)->data, (const void *)(intptr_t)type);
+}
+
+struct pjrt_context *pjrt_context_use(struct pjrt_context *context) {
+    struct pjrt_context *before = hilo_ffi_user_data.get == data_of ? hilo_ffi_user_data.owner : NULL;
+    hilo_ffi_user_data = (struct ffi_user_data){.owner = context, .get = context ? data_of : NULL};
+    return before;
 }
 
 /* Handlers are for platforms; those of XLA's CPU run here as well. */

@@ -143,6 +143,8 @@ struct pjrt_shape {
 /* Bytes of an element in memory (types narrower than a byte take one; tokens none), or -1 for a type that there is not. */
 int pjrt_type_size(uint32_t type);
 const char *pjrt_type_name(uint32_t type);
+/* Whether programs take an argument of the type at the address: aligned for an element, or a complex number's parts. */
+bool pjrt_is_aligned(const void *data, uint32_t type);
 /* A new shape; `minor_to_major` NULL: row-major. NULL and an error for a type, size or order that cannot be. */
 struct pjrt_shape *pjrt_shape_new(uint32_t type, const int64_t *dims, size_t rank, const int64_t *minor_to_major,
                                   struct pjrt_error **error);
@@ -151,6 +153,8 @@ struct pjrt_shape *pjrt_shape_with_layout(uint32_t type, const int64_t *dims, si
                                           const struct pjrt_memory_layout *layout, struct pjrt_error **error);
 struct pjrt_shape *pjrt_shape_keep(struct pjrt_shape *shape);
 void pjrt_shape_release(struct pjrt_shape *shape);
+/* Whether type and sizes are the same, in whatever order in memory. */
+bool pjrt_shape_same_array(const struct pjrt_shape *a, const struct pjrt_shape *b);
 /* Bytes from an element to the next along each dimension. */
 void pjrt_shape_strides(const struct pjrt_shape *shape, int64_t *strides);
 /* Copies elements of `size` bytes between arrays of any strides (in bytes). */
@@ -235,15 +239,20 @@ struct pjrt_executable *pjrt_executable_keep(struct pjrt_executable *executable)
 void pjrt_executable_release(struct pjrt_executable *executable);
 void pjrt_loaded_release(struct pjrt_loaded *loaded);
 
-/* One execution's user data for handlers of foreign functions (extensions); keys are the numbers of types. */
+/* One execution's user data for handlers of foreign functions (ffi.c); keys are the numbers of types. */
 struct pjrt_context {
     struct pjrt_user_data *data;
 };
+
+/* From now on handlers that run on this thread find the data of `context` (NULL: none); gives what it was before. */
+struct pjrt_context *pjrt_context_use(struct pjrt_context *context);
 
 /* Work that runs later, in order (queue.c). */
 
 /* Queues `run(argument)` behind everything queued before; 0, or -1 if no thread can be had (then run it yourself). */
 int pjrt_queue_add(struct pjrt_client *client, void (*run)(void *argument), void *argument);
+/* Waits while very much is queued. */
+void pjrt_queue_throttle(struct pjrt_client *client);
 /* Whether the calling thread is one that works on a queue, and works on one piece if there is any. */
 bool pjrt_queue_help(void);
 bool pjrt_queue_inside(void);

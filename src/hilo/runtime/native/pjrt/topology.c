@@ -52,7 +52,7 @@ struct pjrt_error *pjrt_device_description_kind(struct pjrt_device_description_k
 }
 
 struct pjrt_error *pjrt_device_description_debug_string(struct pjrt_device_description_debug_string_args *args) {
-    args->debug_string = is_cpu(args->device_description) ? "TFRT_CPU_0" : "HILO_0";
+    args->debug_string = is_cpu(args->device_description) ? "cpu:0" : "hilo:0";
     args->debug_string_size = strlen(args->debug_string);
     return NULL;
 }
