@@ -98,20 +98,24 @@ static PyObject *make_results(struct hilo_program *p, PyObject *const *args, voi
     return list;
 }
 
-static int32_t run_entry(struct hilo_run *run, void **arguments, void **results, void *arena) {
+int32_t hilo_run_code(struct hilo_run *run, void **arguments, void **results, void *arena) {
     struct hilo_program *p = run->program;
     run->ctx = (struct hilo_ctx){hilo_parallel_for, p->constants,        hilo_host_call, p->threads,
                                  run->message,      sizeof run->message, -1};
     run->message[0] = 0;
     run->lease = NULL;
-    run->released = NULL;
     run->host_fp = hilo_fp_enter();
     if (p->threads > 1) hilo_pool_enter();
-    if (p->release_gil) run->released = PyEval_SaveThread();
     int32_t code = p->entry(&run->ctx, arguments, results, arena);
-    if (p->release_gil) PyEval_RestoreThread(run->released);
     if (p->threads > 1) hilo_pool_leave();
     hilo_fp_leave(run->host_fp);
+    return code;
+}
+
+static int32_t run_entry(struct hilo_run *run, void **arguments, void **results, void *arena) {
+    run->released = run->program->release_gil ? PyEval_SaveThread() : NULL;
+    int32_t code = hilo_run_code(run, arguments, results, arena);
+    if (run->released) PyEval_RestoreThread(run->released);
     return code;
 }
 
@@ -168,6 +172,14 @@ static void raise_code(struct hilo_program *p, int32_t code) {
     Py_XDECREF(message);
 }
 
+void hilo_run_raise(struct hilo_run *run, int32_t code) {
+    struct hilo_program *p = run->program;
+    if (!PyErr_Occurred() && run->ctx.failed >= 0 && p->failure != Py_None)
+        raise_failure(p, run, code);
+    else
+        raise_code(p, code);
+}
+
 static PyObject *call_with(struct hilo_program *p, PyObject *const *args, void **arguments, void **results, int donate) {
     PyObject *adapted = NULL, *list = NULL;
     void *arena = NULL, *block = NULL;
@@ -204,10 +216,7 @@ static PyObject *call_with(struct hilo_program *p, PyObject *const *args, void *
     int32_t code = run_entry(&run, arguments, results, arena);
     if (run.lease && end_lease(&run, args, adapted, list, arena, arena_size)) arena = NULL;
     if (code || (p->num_hosts && PyErr_Occurred())) {
-        if (!PyErr_Occurred() && run.ctx.failed >= 0 && p->failure != Py_None)
-            raise_failure(p, &run, code);
-        else
-            raise_code(p, code);
+        hilo_run_raise(&run, code);
         Py_CLEAR(list);
     }
     hilo_memory_free(arena, arena_size);

@@ -62,7 +62,7 @@ struct hilo_program {
 struct hilo_run {
     struct hilo_ctx ctx;
     struct hilo_program *program;
-    PyThreadState *released; /* the calling thread's state while it does not hold the GIL */
+    PyThreadState *released; /* the calling thread's state while it does not hold the GIL, or NULL */
     hilo_fpstate host_fp;
     struct hilo_lease *lease; /* NULL: no array over the call's memory was made */
     char message[256];
@@ -80,6 +80,13 @@ int hilo_symbols_parse(PyObject *sequence, struct hilo_program *program);
 /* The symbols' values for a call, then the arena's bytes and the results' sizes: all in one block of
  * num_symbols + num_sizes numbers. 0, or -1 with an exception for arguments whose sizes the program refuses. */
 int hilo_sizes_compute(struct hilo_program *program, void **arguments, npy_intp *const *shapes, int64_t *block);
+
+/* Runs the code, on the calling thread. `program` and `released` must be set: the thread's state if it does not hold the
+ * GIL. 0 or a code; an exception may be set as well. */
+int32_t hilo_run_code(struct hilo_run *run, void **arguments, void **results, void *arena);
+
+/* Makes a code that the program ended with an exception, if none is set yet. */
+void hilo_run_raise(struct hilo_run *run, int32_t code);
 
 /* ctx->host_call. */
 int32_t hilo_host_call(struct hilo_ctx *ctx, int64_t index, void **bufs);
