@@ -84,18 +84,26 @@ static struct pjrt_error *run_with_python(struct pjrt_executable *e, struct hilo
     return error;
 }
 
-struct pjrt_error *pjrt_run(struct pjrt_executable *e, struct pjrt_context *context, void **arguments, void **results,
-                            struct pjrt_block **held, size_t num_held) {
-    struct hilo_run run;
-    run.program = e->program;
-    run.released = NULL;
-    (void)context;
-    if (e->calls_python) return run_with_python(e, &run, arguments, results, held, num_held);
+static struct pjrt_error *run(struct pjrt_executable *e, void **arguments, void **results, struct pjrt_block **held,
+                              size_t num_held) {
+    struct hilo_run native;
+    native.program = e->program;
+    native.released = NULL;
+    if (e->calls_python) return run_with_python(e, &native, arguments, results, held, num_held);
     size_t arena_size = e->program->arena_size;
     _Alignas(64) char small[SMALL_ARENA];
     void *arena = arena_size <= sizeof small ? small : hilo_memory_alloc(arena_size);
     if (!arena) return without_memory(e);
-    int32_t code = hilo_run_code(&run, arguments, results, arena);
+    int32_t code = hilo_run_code(&native, arguments, results, arena);
     if (arena != small) hilo_memory_free(arena, arena_size);
-    return code ? failure(&run, code) : NULL;
+    return code ? failure(&native, code) : NULL;
+}
+
+struct pjrt_error *pjrt_run(struct pjrt_executable *e, struct pjrt_context *context, void **arguments, void **results,
+                            struct pjrt_block **held, size_t num_held) {
+    if (!context) return run(e, arguments, results, held, num_held);
+    struct pjrt_context *before = pjrt_context_use(context); /* of a run that this one is a part of */
+    struct pjrt_error *error = run(e, arguments, results, held, num_held);
+    pjrt_context_use(before);
+    return error;
 }
