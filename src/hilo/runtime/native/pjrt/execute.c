@@ -377,17 +377,3 @@ struct pjrt_error *pjrt_loaded_executable_execute(struct pjrt_loaded_executable_
     }
     return call_later(run, arguments, results, complete);
 }
-
-/* Contexts: what a host gives to handlers of foreign functions, for one or more executions. */
-
-struct pjrt_error *pjrt_execute_context_create(struct pjrt_execute_context_create_args *args) {
-    args->context = calloc(1, sizeof *args->context);
-    return args->context ? NULL : pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for a context");
-}
-
-struct pjrt_error *pjrt_execute_context_destroy(struct pjrt_execute_context_destroy_args *args) {
-    if (!args->context) return NULL;
-    pjrt_user_data_clear(&args->context->data);
-    free(args->context);
-    return NULL;
-}
