@@ -406,7 +406,7 @@ PJRT_ARGS(transfer_manager_transfer_literal, struct pjrt_transfers *transfer_man
           const struct pjrt_memory_layout *shape_layout; struct pjrt_event *done_with_h2d_transfer;)
 PJRT_ARGS(buffer_copy_raw_to_host_future, struct pjrt_buffer *buffer; int64_t offset, transfer_size;
           struct pjrt_event *event; void *callback_data;
-          void (**future_ready_callback)(struct pjrt_buffer_copy_raw_to_host_future_callback_args *);)
+          void (*future_ready_callback)(struct pjrt_buffer_copy_raw_to_host_future_callback_args *);)
 PJRT_ARGS(device_poison_execution, struct pjrt_device *device; int32_t launch_id; uint32_t error_code;
           const char *error_message; size_t error_message_size; bool poisoned;
           const struct pjrt_named_value *payload; size_t num_payload;)
@@ -417,7 +417,7 @@ PJRT_ARGS(executable_get_compile_options, struct pjrt_executable *executable; co
           size_t serialized_bytes_size; void *serialized_compile_options;
           void (*serialized_compile_options_deleter)(void *holder);)
 PJRT_ARGS(buffer_donate_with_control_dependency, struct pjrt_buffer *buffer; void *callback_data;
-          void (**dependency_ready_callback)(struct pjrt_buffer_donate_with_control_dependency_callback_args *);
+          void (*dependency_ready_callback)(struct pjrt_buffer_donate_with_control_dependency_callback_args *);
           struct pjrt_buffer *out_buffer;)
 PJRT_ARGS(event_create, struct pjrt_event *event;)
 PJRT_ARGS(event_set, struct pjrt_event *event; uint32_t error_code; const char *error_message;

@@ -139,6 +139,20 @@ static void run_waiting(struct pjrt_error *error, void *argument) {
     free(waiting);
 }
 
+void pjrt_copy_then(struct pjrt_event *ready, struct pjrt_copy copy, struct pjrt_event *done) {
+    struct waiting_copy *waiting = malloc(sizeof *waiting);
+    struct pjrt_error *error = NULL;
+    if (waiting) {
+        *waiting = (struct waiting_copy){copy, pjrt_event_keep(done)};
+        error = pjrt_event_then(ready, run_waiting, waiting);
+        if (!error) return;
+        pjrt_event_release(done); /* it was not registered */
+        free(waiting);
+    }
+    drop(&copy);
+    pjrt_event_finish(done, error ? error : pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for a copy"));
+}
+
 struct pjrt_error *pjrt_copy_after(struct pjrt_event *ready, struct pjrt_copy copy, struct pjrt_event **done) {
     if (pjrt_event_is_over(ready)) {
         if (!ready->error) run(&copy);
@@ -146,20 +160,11 @@ struct pjrt_error *pjrt_copy_after(struct pjrt_event *ready, struct pjrt_copy co
         *done = pjrt_event_keep(ready->error ? ready : pjrt_event_done());
         return NULL;
     }
-    struct waiting_copy *waiting = malloc(sizeof *waiting);
-    *done = waiting ? pjrt_event_new() : NULL;
+    *done = pjrt_event_new();
     if (!*done) {
-        free(waiting);
         drop(&copy);
         return pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for a copy");
     }
-    *waiting = (struct waiting_copy){copy, pjrt_event_keep(*done)};
-    struct pjrt_error *error = pjrt_event_then(ready, run_waiting, waiting);
-    if (error) { /* it was not registered */
-        pjrt_event_release(waiting->done);
-        pjrt_event_release(*done);
-        free(waiting);
-        drop(&copy);
-    }
-    return error;
+    pjrt_copy_then(ready, copy, *done);
+    return NULL;
 }

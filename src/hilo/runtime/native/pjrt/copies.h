@@ -14,8 +14,10 @@ struct pjrt_copy {
     int64_t strides[PJRT_MAX_RANK];
 };
 
-/* Copies at once if the event is ready, else on the thread that makes it ready. `done`: a reference to the event of the
- * end, whose error is that of `ready`. An error (no memory) leaves nothing behind. */
+/* Copies at once if the event is ready, else on the thread that makes it ready; then makes `done` ready, with the error of
+ * `ready` if it has one. */
+void pjrt_copy_then(struct pjrt_event *ready, struct pjrt_copy copy, struct pjrt_event *done);
+/* The same with an event of its own, of which `done` gets a reference. An error (no memory) leaves nothing behind. */
 struct pjrt_error *pjrt_copy_after(struct pjrt_event *ready, struct pjrt_copy copy, struct pjrt_event **done);
 
 #endif

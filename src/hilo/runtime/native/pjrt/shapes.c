@@ -27,6 +27,12 @@ int pjrt_type_size(uint32_t type) { return type < PJRT_TYPES ? types[type].size 
 
 const char *pjrt_type_name(uint32_t type) { return types[type < PJRT_TYPES ? type : 0].name; }
 
+bool pjrt_is_aligned(const void *data, uint32_t type) {
+    int size = pjrt_type_size(type);
+    if (type == PJRT_C64 || type == PJRT_C128) size /= 2;
+    return size <= 1 || (uintptr_t)data % (uintptr_t)size == 0;
+}
+
 /* Elements of an array, or -1 if their bytes cannot be counted. */
 static int64_t count_elements(const int64_t *dims, size_t rank, int size) {
     int64_t count = 1;
@@ -162,6 +168,10 @@ struct pjrt_shape *pjrt_shape_with_layout(uint32_t type, const int64_t *dims, si
         return NULL;
     }
     return pjrt_shape_new(type, dims, rank, layout->tiled.minor_to_major, error);
+}
+
+bool pjrt_shape_same_array(const struct pjrt_shape *a, const struct pjrt_shape *b) {
+    return a->type == b->type && a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
 }
 
 struct pjrt_shape *pjrt_shape_keep(struct pjrt_shape *shape) {
