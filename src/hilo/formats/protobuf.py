@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from struct import pack, unpack
+from typing import Final
 
 from hilo.errors import Error
 
@@ -103,11 +104,14 @@ def _broken(at: int) -> Error:
 # -- writing ------------------------------------------------------------------------------------
 
 
+_SMALL: Final = [bytes((n,)) for n in range(128)]
+
+
 def varint(n: int) -> bytes:
     """An integer of 64 bits, negative ones in two's complement."""
+    if 0 <= n < 128:
+        return _SMALL[n]
     n &= (1 << 64) - 1
-    if n < 128:
-        return bytes((n,))
     out = bytearray()
     while n > 127:
         out.append(n & 127 | 128)

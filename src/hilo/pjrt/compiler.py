@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from hilo.errors import Error, Unsupported
 from hilo.gc_pause import gc_paused
 
 if TYPE_CHECKING:
+    from hilo.backend.target import Target
     from hilo.ir.module import Module
     from hilo.options import Options
     from hilo.pjrt.artifact import Artifact
@@ -92,6 +95,7 @@ def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A00
     """
     from hilo import kept
     from hilo.options import Options
+    from hilo.pipeline import settings
     from hilo.pjrt import artifact, request
     from hilo.runtime.stores import cache_of
 
@@ -99,7 +103,8 @@ def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A00
         raise Unsupported(f"hilo knows no program format {format!r:.40}; there are {', '.join(FORMATS)}")
     asked = request.read(options)
     chosen = request.own_options(asked, Options.from_env())
-    key, threads = _key(format, program, asked, chosen)
+    machine, threads = settings("host", _threads(), chosen)
+    key = _key(format, program, asked, chosen, machine)
     is_kept = kept.is_kept(chosen)
     if is_kept and (data := cache_of(chosen).get(key)) is not None:
         try:
@@ -109,7 +114,7 @@ def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A00
             return Loaded(found, found.image.native(threads), asked, found.image.cost, _fingerprint(key))
         except Error:  # code that the process cannot load: made anew, and replaced
             pass
-    made = _compiled(format, program, options, asked, chosen, threads, _fingerprint(key))
+    made = _compiled(format, program, options, asked, chosen, machine, threads, _fingerprint(key))
     a = made._artifact
     if is_kept and a.image is not None and a.image.nbytes <= MOST_KEPT:
         program, a.program = a.program, b""  # found by it
@@ -132,22 +137,32 @@ def load(data: bytes, options: bytes) -> Loaded:
     a.options = options or a.options
     asked = request.read(a.options)
     chosen = request.own_options(asked, Options.from_env())
-    key, _ = _key(a.format, a.program, request.read(a.options), chosen)
     if a.image is None:
         return compile(a.format, a.program, a.options)
-    _, threads = settings("host", None, chosen)
+    machine, threads = settings("host", _threads(), chosen)
+    key = _key(a.format, a.program, asked, chosen, machine)
     return Loaded(a, a.image.native(threads), asked, a.image.cost, _fingerprint(key))
 
 
-def _key(format: str, program: bytes, asked: Request, options: Options) -> tuple[Key, int]:  # noqa: A002
-    """What the code of a program depends on; and the threads that it runs with."""
+def _threads() -> int | None:
+    """The threads that programs run with, if HILO_THREADS does not say so: found out once, as it takes long."""
+    return None if os.environ.get("HILO_THREADS") else _machine_threads()
+
+
+@cache
+def _machine_threads() -> int:
+    from hilo.runtime.machine import default_threads
+
+    return default_threads()
+
+
+def _key(format: str, program: bytes, asked: Request, options: Options, machine: Target) -> Key:  # noqa: A002
+    """What the code of a program depends on."""
     from hilo.kept import key_of
-    from hilo.pipeline import settings
     from hilo.pjrt.artifact import FORMAT
 
-    machine, threads = settings("host", None, options)
     layouts = repr((asked.argument_layouts, asked.result_layouts))
-    return key_of(program, machine, options, pjrt=f"{FORMAT} {format}", layouts=layouts), threads
+    return key_of(program, machine, options, pjrt=f"{FORMAT} {format}", layouts=layouts)
 
 
 def _fingerprint(key: Key) -> bytes:
@@ -164,10 +179,10 @@ def parse(format: str, program: bytes) -> Module:  # noqa: A002
     return formats.parse(program, "<program>")
 
 
-def _compiled(format: str, program: bytes, options: bytes, asked: Request, chosen: Options, threads: int,  # noqa: A002
-              fingerprint: bytes) -> Loaded:  # fmt: skip
+def _compiled(format: str, program: bytes, options: bytes, asked: Request, chosen: Options, machine: Target,  # noqa: A002
+              threads: int, fingerprint: bytes) -> Loaded:  # fmt: skip
     from hilo.ir.host import connected
-    from hilo.pipeline import compile_module, settings
+    from hilo.pipeline import compile_module
     from hilo.pjrt.analysis import costs, memory
     from hilo.pjrt.artifact import Artifact
     from hilo.pjrt.boundary import prepare
@@ -190,7 +205,7 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
         format,
         program,
         options,
-        settings("host", None, chosen)[0],
+        machine,
         boundary,
         images[0] if images else None,
         sorted({*boundary.must_donate, *(argument for _, argument in report.aliases)}),

@@ -35,7 +35,7 @@ _TUPLE, _TOKEN = 13, 17
 _AS_BYTES: Final = {
     "i8": 15, "u8": 3, "i16": 17, "u16": 16, "f16": 11, "bf16": 13, "f8E5M2": 19, "f8E4M3FN": 20, "f8E4M3B11FNUZ": 23,
     "f8E5M2FNUZ": 24, "f8E4M3FNUZ": 25, "f8E4M3": 28, "f8E3M4": 29, "f8E8M0FNU": 33, "f32": 8, "f64": 9, "c64": 12,
-    "c128": 18,
+    "c128": 18, "i4": 21, "u4": 22, "i2": 26, "u2": 27, "f4E2M1FN": 32,
 }  # fmt: skip
 _AS_NUMBERS: Final = {"i1": 2, "i32": 4, "i64": 5, "u32": 6, "u64": 7}
 
@@ -110,6 +110,7 @@ class _Writer:
         inside = (i for c in m.computations.values() for i in c.instructions if i.opcode == "fusion")
         self.fused = {i.attrs["calls"].name for i in inside}
         self.ids: dict[Instruction, int] = {}
+        self.shapes: dict[Any, bytes] = {}
 
     def computation(self, c: Computation) -> bytes:
         number = self.numbers[c.name]
@@ -128,17 +129,27 @@ class _Writer:
 
     def instruction(self, i: Instruction) -> bytes:
         own = _SPECIAL.get(i.opcode)
-        parts = [put_bytes(1, i.name), put_bytes(2, i.opcode), put_bytes(3, shape_proto(i.declared))]
-        if metadata := _metadata(i.attrs.get("metadata")):
-            parts.append(put_bytes(7, metadata))
+        parts = [put_bytes(1, i.name), put_bytes(2, i.opcode), self.shape(i.declared)]
         for name, value in i.attrs.items():
             if (write := _FIELDS.get(name)) is not None:
                 parts.append(write(value))
         if own is not None:
             parts.append(own(i))
-        called = self._called(i)
-        return b"".join((*parts, put(35, self.ids[i]), put_numbers(36, (self.ids[o] for o in i.operands)),
-                         put_numbers(38, called)))  # fmt: skip
+        ids = self.ids
+        parts += [varint(35 << 3), varint(ids[i]), put_numbers(36, [ids[o] for o in i.operands])]
+        if any(name in i.attrs for name in _CALLEES):
+            parts.append(put_numbers(38, self._called(i)))
+        return b"".join(parts)
+
+    def shape(self, s: Shape) -> bytes:
+        """The field of an instruction's shape: there are few of them, in many places."""
+        key = (s.type, s.layout) if not s.is_tuple else None
+        if key is None:
+            return put_bytes(3, shape_proto(s))
+        found = self.shapes.get(key)
+        if found is None:
+            found = self.shapes[key] = put_bytes(3, shape_proto(s))
+        return found
 
     def _called(self, i: Instruction) -> list[int]:
         found: list[Computation] = []
@@ -159,7 +170,8 @@ _CALLEES: Final = ("calls", "to_apply", "body", "condition", "select", "scatter"
 def _metadata(loc: Any) -> bytes:
     name, place = name_and_place(loc)
     parts = put_bytes(2, name) if name else b""
-    return parts if place is None else parts + put_bytes(3, place.file) + put(4, place.line)
+    parts = parts if place is None else parts + put_bytes(3, place.file) + put(4, place.line)
+    return put_bytes(7, parts) if parts else b""
 
 
 def _numbers(field: int) -> Callable[[Any], bytes]:
@@ -215,7 +227,7 @@ def _dictionary(d: Any) -> bytes:
 
 #: Attributes that are the same field whatever the opcode.
 _FIELDS: Final[dict[str, Callable[[Any], bytes]]] = {
-    "number": _number(9), "kind": _text(11), "index": _number(13), "dimensions": _numbers(14),
+    "metadata": _metadata, "number": _number(9), "kind": _text(11), "index": _number(13), "dimensions": _numbers(14),
     "iota_dimension": lambda v: put_numbers(14, (v,)), "window": _window, "dim_labels": _labels,
     "slice": _rows(17, _three), "exponent_bits": _number(18), "mantissa_bits": _number(19),
     "dynamic_slice_sizes": _numbers(20), "padding": lambda v: put_bytes(21, _rows(1, _three)(v)),
@@ -288,12 +300,14 @@ _SPECIAL: Final[dict[str, Callable[[Instruction], bytes]]] = {
 
 
 def _literal(a: Array, shape: Shape) -> bytes:
-    """A constant's value; nothing if it is large, or of a type narrower than a byte."""
+    """A constant's value; nothing if it is large."""
     t = a.type
     name = t.dtype.name
-    if t.size > MOST_ELEMENTS or not (name in _AS_BYTES or name in _AS_NUMBERS):
+    if t.size > MOST_ELEMENTS:
         return b""
     values = np.ascontiguousarray(a.data)
+    if t.dtype.is_narrow:
+        values = values.view(np.uint8) & np.uint8((1 << t.dtype.bits) - 1)
     whole = put_bytes(1, shape_proto(shape))
     if name in _AS_BYTES:
         return put_bytes(8, whole + put_bytes(_AS_BYTES[name], values.tobytes()))
