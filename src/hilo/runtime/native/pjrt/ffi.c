@@ -3,6 +3,7 @@
 #include "python.h"
 
 #include <stdlib.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -21,7 +22,19 @@ static struct pjrt_error *add_user_data(struct pjrt_ffi_user_data_add_args *args
     return pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for user data");
 }
 
-/* Data of an execution, which handlers find on the thread that runs them. */
+/* The context of executions, whose data handlers find on the thread that runs them. */
+
+struct pjrt_error *pjrt_execute_context_create(struct pjrt_execute_context_create_args *args) {
+    args->context = calloc(1, sizeof *args->context);
+    return args->context ? NULL : pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for a context");
+}
+
+struct pjrt_error *pjrt_execute_context_destroy(struct pjrt_execute_context_destroy_args *args) {
+    if (!args->context) return NULL;
+    pjrt_user_data_clear(&args->context->data);
+    free(args->context);
+    return NULL;
+}
 
 static void *data_of(void *context, int64_t type) {
     return pjrt_user_data_get(&((struct pjrt_context *)context)->data, (const void *)(intptr_t)type);
