@@ -3,7 +3,6 @@
 #include "python.h"
 
 #include <stdlib.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
