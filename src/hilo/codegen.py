@@ -176,17 +176,12 @@ def generate(program: Program, target: Target, options: Options, trace: Trace | 
 
 def object_for(text: str, target: Target, store: Cache, opt: int = 1, spent: Spent | None = None) -> bytes:
     """The object code of an LLVM module's text, from the cache if it is there."""
-    from llvmlite import __version__ as llvmlite_version
-    from llvmlite.binding import llvm_version_info
-
     from hilo.backend import cpu
+    from hilo.backend.llvm_library import version
     from hilo.runtime.cache import Key
 
     level = min(opt, cpu.OPT_LEVEL)
-    version = ".".join(map(str, llvm_version_info))
-    key = Key.of(
-        text, cpu=target.cpu, features=target.features, llvm=version, llvmlite=llvmlite_version, opt=str(level)
-    )
+    key = Key.of(text, cpu=target.cpu, features=target.features, llvm=version(), opt=str(level))
     data = store.get(key)
     if data is None:
         data = cpu.compile(text, target, level, spent)

@@ -71,10 +71,9 @@ def is_kept(options: Options) -> bool:
 
 def key_of(source: str | bytes, machine: Target, options: Options, **more: str) -> Key:
     """What an image depends on."""
-    import llvmlite
     import numpy as np
-    from llvmlite.binding import llvm_version_info
 
+    from hilo.backend.llvm_library import version
     from hilo.custom_calls.registry import registered
 
     text = source.encode(errors="surrogatepass") if isinstance(source, str) else source
@@ -86,7 +85,7 @@ def key_of(source: str | bytes, machine: Target, options: Options, **more: str) 
         tuned=tuned_of(options, machine).state() if options.tuned else "",
         custom_calls=",".join(registered()),
         hilo=own_files(),
-        llvm=f"{llvm_version_info} {llvmlite.__version__}",
+        llvm=version(),
         python=f"{sys.version_info[:3]} {np.__version__}",
         **more,
     )

@@ -1,4 +1,4 @@
-"""LLVM IR text -> object code or assembly, through llvmlite. Imports llvmlite and backend.target.
+"""LLVM IR text -> object code or assembly, by LLVM. Imports backend.llvm_library and backend.target.
 
 LLVM may abort the process when it cannot select an instruction, so code for a machine that is not this one is made in a
 worker process.
@@ -9,43 +9,67 @@ from __future__ import annotations
 import sys
 from functools import cache
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import Final
 
+from hilo.backend.llvm_library import emitted, library, parsed, text_of, text_out
 from hilo.backend.target import Target
 from hilo.errors import Error
 from hilo.record import record
 
-if TYPE_CHECKING:
-    import llvmlite.binding as llvm
-
-OPT_LEVEL = 1  # 1 and 2 give the same code for IR that is vector code already
+OPT_LEVEL: Final = 1  # 1 and 2 give the same code for IR that is vector code already
 
 
 @cache
 def initialize() -> None:
-    """Set LLVM up, once per process."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_all_targets()
-    llvm.initialize_all_asmprinters()
-    llvm.initialize_native_asmparser()
+    """Set LLVM up for this machine, once per process."""
+    lib = library()
+    lib.InitializeNativeTarget()
+    lib.InitializeNativeAsmPrinter()
+    lib.InitializeNativeAsmParser()
     # Loop strength reduction takes a third of the time of code generation and makes kernels with many pointers slower.
-    llvm.set_option("hilo", "-disable-lsr")
+    lib.SetCommandLine(b"hilo", b"-disable-lsr")
 
 
-def new_target_machine(triple: str, cpu: str, features: str, opt: int = OPT_LEVEL) -> llvm.TargetMachine:
-    """LLVM's machine. The small code model: the JIT's default, "large", makes every constant an indirection."""
-    import llvmlite.binding as llvm
-
+@cache
+def initialize_all() -> None:
+    """Set LLVM up for all machines that it knows."""
     initialize()
-    try:
-        found = llvm.Target.from_triple(triple)
-    except RuntimeError as e:
-        raise Error(f"LLVM has no target for {triple!r}: {e}") from None
-    return found.create_target_machine(cpu=cpu, features=features, opt=opt, reloc="pic", codemodel="small")
+    lib = library()
+    lib.InitializeAllTargetInfos()
+    lib.InitializeAllTargets()
+    lib.InitializeAllTargetMCs()
+    lib.InitializeAllAsmPrinters()
+
+
+def new_target_machine(triple: str, cpu: str, features: str, opt: int = OPT_LEVEL) -> int:
+    """LLVM's machine. The small code model: the JIT's default, "large", makes every constant an indirection."""
+    initialize()
+    lib = library()
+    with text_out() as why:
+        found = lib.GetTargetFromTriple(triple.encode(), why)
+    if not found:
+        initialize_all()
+        with text_out() as why:
+            found = lib.GetTargetFromTriple(triple.encode(), why)
+            if not found:
+                raise Error(f"LLVM has no target for {triple!r}: {(why.value or b'').decode(errors='replace')}")
+    return lib.CreateTargetMachine(
+        found, triple.encode(), cpu.encode(), features.encode(), opt, b"pic", b"small", 0, 0, b""
+    )
 
 
 target_machine = cache(new_target_machine)
+
+
+@cache
+def data_layout(triple: str) -> str:
+    """How LLVM lays data out on a machine, in its notation."""
+    lib = library()
+    layout = lib.CreateTargetMachineData(target_machine(triple, "", ""))
+    try:
+        return text_of("CopyStringRepOfTargetData", layout)
+    finally:
+        lib.DisposeTargetData(layout)
 
 
 def compile(text: str, target: Target, opt: int = OPT_LEVEL, spent: Spent | None = None) -> bytes:  # noqa: A001
@@ -79,21 +103,17 @@ def _generate(text: str, target: Target, form: str, opt: int, spent: Spent) -> b
 def generate_here(text: str, triple: str, cpu: str, features: str, form: str, opt: int = OPT_LEVEL,
                   spent: Spent | None = None) -> bytes:  # fmt: skip
     """Make code in this process; `form` is "object" or "assembly"."""
-    import llvmlite.binding as llvm
-
     machine = target_machine(triple, cpu, features, opt)
     start = perf_counter()
     try:
-        module = llvm.parse_assembly(text)
-        module.verify()
-    except RuntimeError as e:
-        raise Error(f"internal error: LLVM rejects the generated code: {str(e).strip()}") from None
-    parsed = perf_counter()
-    with module:
-        code = machine.emit_object(module) if form == "object" else machine.emit_assembly(module).encode()
+        with parsed(text) as module:
+            read = perf_counter()
+            code = emitted(machine, module, assembly=form != "object")
+    except ValueError as e:
+        raise Error(f"internal error: LLVM rejects the generated code: {e}") from None
     if spent is not None:
-        spent.parse += parsed - start
-        spent.select += perf_counter() - parsed
+        spent.parse += read - start
+        spent.select += perf_counter() - read
         spent.modules += 1
     return code
 

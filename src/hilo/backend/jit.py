@@ -1,4 +1,4 @@
-"""Loading object code into this process and finding addresses in it. Imports llvmlite, backend.cpu and backend.elf.
+"""Loading object code into this process and finding addresses in it. Imports this room.
 
 What the code calls outside itself (memcpy, memset; fma on machines without it) is looked up in the process, where the
 C library and its libm are. glibc's and musl's fma round correctly, so the result is the same with and without hardware.
@@ -9,20 +9,18 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hilo.backend.cpu import initialize, new_target_machine
+from hilo.backend.cpu import new_target_machine
 from hilo.backend.elf import symbols as elf_symbols
+from hilo.backend.llvm_library import Engine, host
 from hilo.errors import Error
-
-if TYPE_CHECKING:
-    import llvmlite.binding as llvm
 
 
 class LoadedCode:
     """Object code in memory. `address` maps each symbol asked for to its address. The memory goes with this object."""
 
-    def __init__(self, engine: llvm.ExecutionEngine, address: dict[str, int]) -> None:
+    def __init__(self, engine: Engine, address: dict[str, int]) -> None:
         self._engine = engine
         self.address = address
 
@@ -39,8 +37,6 @@ def load(objects: Iterable[bytes], symbols: Iterable[str]) -> LoadedCode:
     Raises `Error` for an object that is damaged, for a symbol that no object defines, and for one that the code needs
     and the process does not have (LLVM itself would end the process).
     """
-    import llvmlite.binding as llvm
-
     objects = list(objects)
     symbols = list(symbols)
     defined: set[str] = set()
@@ -53,14 +49,9 @@ def load(objects: Iterable[bytes], symbols: Iterable[str]) -> LoadedCode:
         raise Error(f"the compiled code has no symbol {absent[0]!r}")
     if unknown := sorted(s for s in missing - defined if not in_process(s)):
         raise Error(f"the compiled code needs symbols that this process does not have: {', '.join(unknown)}")
-    initialize()
-    triple = llvm.get_process_triple()
-    machine = new_target_machine(triple, "", "")  # belongs to the engine from here on
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(f'target triple = "{triple}"'), machine)
-    for data in objects:
-        engine.add_object_file(llvm.ObjectFileRef.from_data(data))
-    engine.finalize_object()
-    return LoadedCode(engine, {s: engine.get_function_address(s) for s in symbols})
+    triple, _, _ = host()
+    engine = Engine(new_target_machine(triple, "", ""), triple, objects)
+    return LoadedCode(engine, {s: engine.address(s) for s in symbols})
 
 
 @cache

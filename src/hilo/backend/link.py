@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from hilo.backend.cpu import initialize, target_machine
+from hilo.backend.cpu import initialize
 from hilo.backend.target import Target
 from hilo.errors import Error
 
@@ -60,7 +60,7 @@ def link(text: str, modules: Iterable[str], target: Target) -> str:
     """LLVM IR text together with the modules of custom calls that it needs, which are inlined where they are called."""
     import llvmlite.binding as llvm
 
-    machine = target_machine(target.triple, target.cpu, target.features)
+    machine = _machine(target)
     whole = _parsed(text, target, machine)
     for m in modules:
         part = _parsed(m, target, machine)
@@ -75,6 +75,15 @@ def link(text: str, modules: Iterable[str], target: Target) -> str:
     passes.add_always_inliner_pass()
     passes.run(whole, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options()))
     return str(whole)
+
+
+@cache
+def _machine(target: Target) -> llvm.TargetMachine:
+    import llvmlite.binding as llvm
+
+    initialize()
+    found = llvm.Target.from_triple(target.triple)
+    return found.create_target_machine(cpu=target.cpu, features=target.features, opt=1, reloc="pic", codemodel="small")
 
 
 def _parsed(text: str, target: Target, machine: llvm.TargetMachine) -> llvm.ModuleRef:
@@ -93,7 +102,7 @@ def load_custom_call(text: str, symbol: str) -> int:
     from hilo.backend.jit import load
 
     host = Target.host()
-    module = _parsed(text, host, target_machine(host.triple, host.cpu, host.features))
+    module = _parsed(text, host, _machine(host))
     code = load([compile_text(str(module), host)], [symbol])
     _KEPT.append(code)
     return code.address[symbol]

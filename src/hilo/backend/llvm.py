@@ -7,7 +7,6 @@ equal text: caches key on it. Floating point is strict: no fast-math flags, and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 from hilo.backend.llvm_effects import Effects
 from hilo.backend.llvm_text import ModuleWriter, symbol, type_text
@@ -24,18 +23,14 @@ _METADATA = """
 """
 
 
-@cache
-def data_layout(triple: str) -> str:
-    from hilo.backend.cpu import target_machine
-
-    return str(target_machine(triple, "", "", 1).target_data)
-
 def emit(funcs: Sequence[Func], target: Target) -> str:
     """A module with `funcs` as LLVM IR text for `target`.
 
     A function is external unless it has the attribute `private`; functions called that are not in `funcs` are declared.
     Function attributes read: private, inline ("always", "never"), noalias (names of pointer parameters).
     """
+    from hilo.backend.cpu import data_layout
+
     module = ModuleWriter(target)
     for f in funcs:
         module.defined.add(f.name)

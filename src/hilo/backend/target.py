@@ -1,5 +1,5 @@
 """`Target`: the machine that code is made for. Kernels ask it for widths, registers and cache sizes, and never name an
-instruction set. Imports loop and ir.dtypes; llvmlite only when the host is asked for."""
+instruction set. Imports loop and ir.dtypes; LLVM only when the host is asked for."""
 
 from __future__ import annotations
 
@@ -134,18 +134,16 @@ def _cache_sizes() -> dict[str, int]:
 
 @cache
 def _host() -> Target:
-    import llvmlite.binding as llvm
+    from hilo.backend.llvm_library import host
 
-    triple = llvm.get_process_triple()
+    triple, cpu, has = host()
     if triple.split("-")[0] != "x86_64":
         raise Error(f"hilo compiles for x86-64 hosts; this one is {triple}")
-    has = llvm.get_host_cpu_features()
     level = 1
     if all(has.get(f) for f in ("avx2", "fma", "bmi2", "f16c")):
         level = 3
     if level == 3 and all(has.get(f) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")):
         level = 4
-    cpu = llvm.get_host_cpu_name()
     features = ",".join(f"{'+' if on else '-'}{f}" for f, on in sorted(has.items()) if f != "prefer-256-bit")
     dot4 = level == 4 and bool(has.get("avx512vnni"))
     return _x86(f"x86-{cpu}", cpu, f"{features},{_WIDE}", level, dot4=dot4, **_cache_sizes())
