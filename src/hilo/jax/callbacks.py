@@ -1,20 +1,20 @@
 """Python callbacks of JAX's programs: pure_callback, io_callback, debug.callback, debug.print, and buffer_callback.
 
 JAX compiles a callback to a custom call with a number, and gives the compiler the list of functions that the numbers
-mean. That list is passed on beside the program: while `backend_compile_and_load` runs, it is this thread's, and the
-targets that the program's calls find are bound to it. So a function lives exactly as long as the programs that call it.
-Imports custom_calls, runtime, errors; JAX when called.
+mean. That list is passed on beside the program: one program with callbacks is compiled at a time (jaxlib does so on a
+thread of its own), and the targets that its calls find are bound to its list. So a function lives exactly as long as
+the programs that call it. Imports custom_calls, runtime, errors; JAX when called.
 """
 
 from __future__ import annotations
 
 import ctypes
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from importlib import import_module
-from threading import local
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -29,7 +29,8 @@ ON_BUFFERS: Final = "xla_buffer_python_cpu_callback"
 NAMES: Final = (*ON_ARRAYS, ON_BUFFERS)
 PLATFORMS: Final = ("hilo", "cpu")
 
-_compiling: Final = local()
+_lock: Final = Lock()  # held while a program with callbacks is compiled
+_functions: tuple[Any, ...] | None = None  # of that program
 
 
 def install() -> None:
@@ -54,19 +55,20 @@ def is_ours(backend: Any) -> bool:
 
 
 @contextmanager
-def functions(callbacks: Sequence[Any]) -> Any:
-    """What this thread compiles calls these functions, by their number."""
-    before = getattr(_compiling, "functions", None)
-    _compiling.functions = tuple(callbacks)
-    try:
-        yield
-    finally:
-        _compiling.functions = before
+def functions(callbacks: Sequence[Any]) -> Iterator[None]:
+    """The program that is compiled meanwhile calls these functions, by their number."""
+    global _functions
+    with _lock:
+        _functions = tuple(callbacks)
+        try:
+            yield
+        finally:
+            _functions = None
 
 
 def target(name: str) -> Target:
     """The target, one of `NAMES`, of a callback in the program that is being compiled."""
-    callbacks = getattr(_compiling, "functions", None)
+    callbacks = _functions
     if callbacks is None:
         raise Error("the program calls Python functions of the process that it was made in, which are not here")
     if name == ON_BUFFERS:
