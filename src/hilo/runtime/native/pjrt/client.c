@@ -57,14 +57,14 @@ static struct pjrt_error *read_option(const struct pjrt_named_value *value, char
                      (int)value->name_size, value->name);
 }
 
-static bool says_yes(const char *variable) {
-    const char *value = getenv(variable);
-    return value && *value && strcmp(value, "0") != 0;
+const char *pjrt_default_platform(void) {
+    const char *value = getenv("HILO_JAX_AS_CPU");
+    return value && *value && strcmp(value, "0") != 0 ? "cpu" : "hilo";
 }
 
 struct pjrt_error *pjrt_client_create(struct pjrt_client_create_args *args) {
     char platform[16];
-    strcpy(platform, says_yes("HILO_JAX_AS_CPU") ? "cpu" : "hilo");
+    strcpy(platform, pjrt_default_platform());
     for (size_t i = 0; i < args->num_options; i++) {
         struct pjrt_error *error = read_option(&args->create_options[i], platform, sizeof platform);
         if (error) return error;

@@ -128,6 +128,7 @@ extern const struct pjrt_memory_table pjrt_memory_table;
 /* The memory of a client that a call names by memory or device (either may be NULL). */
 struct pjrt_memory *pjrt_memory_of(struct pjrt_client *client, struct pjrt_device *device, struct pjrt_memory *memory);
 const char *pjrt_platform_version(void);
+const char *pjrt_default_platform(void); /* "hilo", or "cpu" if the environment says HILO_JAX_AS_CPU=1 */
 
 /* Shapes (shapes.c): type, dims and the order of dims in memory; never change. */
 

@@ -66,11 +66,9 @@ struct pjrt_error *pjrt_device_description_to_string(struct pjrt_device_descript
 /* Topologies. */
 
 struct pjrt_error *pjrt_topology_create(struct pjrt_topology_create_args *args) {
-    char name[16] = "hilo";
-    if (args->topology_name_size) {
-        snprintf(name, sizeof name, "%.*s", (int)args->topology_name_size, args->topology_name);
-        if (args->topology_name_size >= sizeof name) name[0] = 0; /* longer than any of ours */
-    }
+    char name[16] = ""; /* what is longer than any of ours stays "" */
+    if (!args->topology_name_size) strcpy(name, pjrt_default_platform());
+    else if (args->topology_name_size < sizeof name) memcpy(name, args->topology_name, args->topology_name_size);
     if (args->num_options)
         return pjrt_fail(PJRT_INVALID_ARGUMENT, "hilo's topologies have no options; there is %.*s",
                          (int)args->create_options[0].name_size, args->create_options[0].name);
