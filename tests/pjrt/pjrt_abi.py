@@ -37,8 +37,8 @@ def _until_closed(text: str, at: int) -> int:
 
 
 class Abi:
-    """`structs` by name without `pjrt_` ("client_create_args", "tiled"), `constants` by name without `PJRT_`, and `slots`:
-    the functions of the table in order, with their places."""
+    """`structs` by name without `pjrt_` ("client_create_args", "tiled"), `constants` by name without `PJRT_`, and
+    `slots`: the functions of the table in order, with their places."""
 
     def __init__(self, text: str) -> None:
         self.structs: dict[str, type[ctypes.Structure]] = {}

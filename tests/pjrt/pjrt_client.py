@@ -28,8 +28,8 @@ CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 #: numpy's type for each of PJRT's.
 DTYPES: dict[int, np.dtype] = {C[name]: np.dtype(t) for name, t in {
-    "PRED": np.bool_, "S8": np.int8, "S16": np.int16, "S32": np.int32, "S64": np.int64, "U8": np.uint8, "U16": np.uint16,
-    "U32": np.uint32, "U64": np.uint64, "F16": np.float16, "F32": np.float32, "F64": np.float64,
+    "PRED": np.bool_, "S8": np.int8, "S16": np.int16, "S32": np.int32, "S64": np.int64, "U8": np.uint8,
+    "U16": np.uint16, "U32": np.uint32, "U64": np.uint64, "F16": np.float16, "F32": np.float32, "F64": np.float64,
     "BF16": ml_dtypes.bfloat16, "C64": np.complex64, "C128": np.complex128, "F8E5M2": ml_dtypes.float8_e5m2,
     "F8E4M3FN": ml_dtypes.float8_e4m3fn, "F8E4M3B11FNUZ": ml_dtypes.float8_e4m3b11fnuz,
     "F8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz, "F8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz, "S4": ml_dtypes.int4,
@@ -123,7 +123,7 @@ def _address(value: Any, kept: list[Any]) -> int | None:
     elif isinstance(value, np.ndarray):
         return value.ctypes.data
     kept.append(value)
-    if isinstance(value, ctypes._CFuncPtr):
+    if isinstance(value, (_FUNCTION, CALLBACK)):
         return ctypes.cast(value, ctypes.c_void_p).value
     return ctypes.addressof(value)
 
@@ -152,21 +152,26 @@ def strided(byte_strides: Sequence[int]) -> Any:
     return layout
 
 
+def named_values(options: dict[str, str]) -> tuple[Any, list[Any]]:
+    """An array of named texts, and what it points to."""
+    array = (abi().structs["named_value"] * max(len(options), 1))()
+    kept = []
+    for i, (name, value) in enumerate(options.items()):
+        held = ctypes.create_string_buffer(value.encode())
+        option = build("named_value", name=name.encode(), name_size=len(name), type=C["STRING"], value_size=len(value))
+        option.value.string = ctypes.addressof(held)
+        array[i] = option
+        kept.append((option, held))
+    return array, kept
+
+
 class Host:
     """A client, and buffers as numpy arrays."""
 
-    def __init__(self, api: Api | None = None, **options: str) -> None:
+    def __init__(self, api: Api | None = None, options: dict[str, str] | None = None) -> None:
         self.api = api or Api()
-        self._options = [
-            build("named_value", name=k.encode(), name_size=len(k), type=C["STRING"], value_size=len(v)) for k, v in options.items()
-        ]
-        array = (abi().structs["named_value"] * max(len(options), 1))()
-        for i, (option, value) in enumerate(zip(self._options, options.values(), strict=True)):
-            held = ctypes.create_string_buffer(value.encode())
-            option.kept.append(held)
-            option.value.string = ctypes.addressof(held)
-            array[i] = option
-        self.client = self.api.client_create(create_options=array, num_options=len(options)).client
+        array, kept = named_values(options or {})
+        self.client = self.api.client_create(create_options=array, num_options=len(kept)).client
 
     def close(self) -> None:
         self.api.client_destroy(client=self.client)
@@ -266,9 +271,9 @@ class Host:
 
 
 @contextlib.contextmanager
-def a_host(**options: str) -> Iterator[Host]:
+def a_host(options: dict[str, str] | None = None) -> Iterator[Host]:
     """A client for a while."""
-    host = Host(**options)
+    host = Host(options=options)
     try:
         yield host
     finally:
