@@ -88,6 +88,15 @@ void pjrt_event_finish(struct pjrt_event *event, struct pjrt_error *error) {
     }
 }
 
+void pjrt_event_lose(struct pjrt_event *event) {
+    static struct pjrt_error *lost; /* one for all; there is one thread */
+    if (!lost) lost = pjrt_fail(PJRT_CANCELLED, "the process forked while this was being computed");
+    if (pjrt_event_is_over(event)) return;
+    event->error = pjrt_error_copy(lost);
+    event->waiting = NULL;
+    event->ready = 1;
+}
+
 const struct pjrt_error *pjrt_event_wait(struct pjrt_event *event) {
     while (!pjrt_event_is_over(event)) {
         if (pjrt_queue_help()) continue;

@@ -24,7 +24,7 @@ struct relaid {
 struct run {
     struct pjrt_loaded *loaded;
     struct pjrt_context *context;
-    struct pjrt_event *done; /* NULL: in the calling thread */
+    struct pjrt_flight flight; /* if it runs later; its event: the results' */
     atomic_int pending;      /* arguments that are not ready, and 1 until all are looked at */
     _Atomic(struct pjrt_error *) error;
     struct relaid *relaid;
@@ -80,8 +80,10 @@ static void perform_queued(void *argument) {
     if (!error) error = perform(run);
     free_relaid(run);
     release_held(run, 0, e->num_arguments + e->num_results); /* before anybody knows: then they can be donated again */
-    pjrt_event_finish(run->done, error);
-    pjrt_event_release(run->done);
+    struct pjrt_event *done = run->flight.event;
+    pjrt_queue_end(&run->flight);
+    pjrt_event_finish(done, error);
+    pjrt_event_release(done);
     pjrt_loaded_release(run->loaded);
     free(run);
 }
@@ -285,6 +287,8 @@ static struct pjrt_error *call_now(struct run *run, struct pjrt_buffer **results
     struct pjrt_executable *e = run->loaded->executable;
     size_t count = e->num_arguments + e->num_results;
     struct pjrt_error *error = NULL;
+    struct pjrt_loaded *loaded = run->loaded;
+    if (e->calls_python) atomic_fetch_add(&loaded->references, 1); /* a function may give the executable up */
     if (make_results(run)) {
         struct pjrt_event *ready = pjrt_event_failed(perform(run));
         if (!make_buffers(run, ready, results)) error = exhausted(e);
@@ -295,22 +299,24 @@ static struct pjrt_error *call_now(struct run *run, struct pjrt_buffer **results
         error = exhausted(e);
     }
     release_held(run, 0, count);
+    if (e->calls_python) pjrt_loaded_release(loaded);
     return error;
 }
 
 static struct pjrt_error *call_later(struct run *run, struct pjrt_buffer *const *arguments, struct pjrt_buffer **results,
                                      struct pjrt_event **complete) {
     struct pjrt_executable *e = run->loaded->executable;
-    run->done = pjrt_event_new();
-    if (!run->done || !make_results(run) || !make_buffers(run, run->done, results)) {
+    struct pjrt_event *done = run->flight.event = pjrt_event_new();
+    if (!done || !make_results(run) || !make_buffers(run, done, results)) {
         free_relaid(run);
         release_held(run, 0, e->num_arguments + e->num_results);
-        pjrt_event_release(run->done);
+        pjrt_event_release(done);
         free(run);
         return exhausted(e);
     }
-    if (complete) *complete = pjrt_event_keep(run->done);
+    if (complete) *complete = pjrt_event_keep(done);
     atomic_fetch_add(&run->loaded->references, 1);
+    pjrt_queue_begin(run->loaded->client, &run->flight);
     queue(run, arguments, e->num_arguments);
     return NULL;
 }
@@ -365,7 +371,6 @@ struct pjrt_error *pjrt_loaded_executable_execute(struct pjrt_loaded_executable_
         error = take_all(&run, args->options, arguments);
         return error ? error : call_now(&run, results, complete);
     }
-    if (!now && !PyGILState_Check()) pjrt_queue_throttle(loaded->client);
     struct run *run = malloc(sizeof *run + 2 * count * sizeof(void *));
     if (!run) return exhausted(e);
     prepare(run, loaded, args->options, (void **)(run + 1), count);

@@ -52,6 +52,8 @@ void pjrt_event_release(struct pjrt_event *event); /* NULL is allowed */
 void pjrt_event_finish(struct pjrt_event *event, struct pjrt_error *error);
 /* Waits; on the dispatching thread works on what is queued meanwhile (queue.c). The error is the event's own. */
 const struct pjrt_error *pjrt_event_wait(struct pjrt_event *event);
+/* Makes an event failed in a forked child, where nobody will finish it and what was registered must not be called. */
+void pjrt_event_lose(struct pjrt_event *event);
 /* Calls `callback` with a copy of the error, at once if the event is ready, else on the thread that makes it ready. */
 struct pjrt_error *pjrt_event_then(struct pjrt_event *event, pjrt_callback callback, void *user_arg);
 
@@ -252,8 +254,15 @@ struct pjrt_context *pjrt_context_use(struct pjrt_context *context);
 
 /* Queues `run(argument)` behind everything queued before; 0, or -1 if no thread can be had (then run it yourself). */
 int pjrt_queue_add(struct pjrt_client *client, void (*run)(void *argument), void *argument);
-/* Waits while very much is queued. */
-void pjrt_queue_throttle(struct pjrt_client *client);
+/* Something that is to happen, from the call that asked for it until its event. Many at a time let the next call wait, so
+ * that memory does not run out; a forked child, in which they never happen, finds their events failed. */
+struct pjrt_flight {
+    struct pjrt_queue *queue;
+    struct pjrt_flight *next, **place;
+    struct pjrt_event *event; /* set by the caller */
+};
+void pjrt_queue_begin(struct pjrt_client *client, struct pjrt_flight *flight);
+void pjrt_queue_end(struct pjrt_flight *flight);
 /* Whether the calling thread is one that works on a queue, and works on one piece if there is any. */
 bool pjrt_queue_help(void);
 bool pjrt_queue_inside(void);

@@ -11,6 +11,12 @@
 
 bool pjrt_python_alive(void) { return Py_IsInitialized() && !Py_IsFinalizing(); }
 
+void *pjrt_python_pause(void) { return Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread() : NULL; }
+
+void pjrt_python_resume(void *paused) {
+    if (paused) PyEval_RestoreThread(paused);
+}
+
 void pjrt_python_release(PyObject *object) {
     if (!object || !pjrt_python_alive()) return;
     PyGILState_STATE state = PyGILState_Ensure();
@@ -235,7 +241,7 @@ static struct pjrt_error *take(struct pjrt_client *client, PyObject *loaded, str
     if (loaded && !e) PyErr_NoMemory();
     bool whole = e && read_loaded(loaded, e) == 0 && pjrt_executable_complete(e);
     struct pjrt_error *error = whole ? NULL
-                               : PyErr_Occurred() ? pjrt_python_error(PJRT_INVALID_ARGUMENT)
+                               : PyErr_Occurred() ? pjrt_python_error(loaded ? PJRT_INTERNAL : PJRT_INVALID_ARGUMENT)
                                                   : pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for an executable");
     Py_XDECREF(loaded);
     if (!whole && e) pjrt_executable_release(e);

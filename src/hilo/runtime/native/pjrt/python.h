@@ -9,6 +9,10 @@
 /* Whether Python can be called; false while the process ends. */
 bool pjrt_python_alive(void);
 
+/* Gives the GIL up, if the calling thread holds it, around something that waits for other threads. */
+void *pjrt_python_pause(void);
+void pjrt_python_resume(void *paused);
+
 /* The exception that is set, which is cleared, as an error: `hilo.errors.Error` as `code`, others by their kind. */
 struct pjrt_error *pjrt_python_error(uint32_t code);
 

@@ -9,9 +9,9 @@
 #include <signal.h>
 #include <stdlib.h>
 
-#include "pjrt.h"
+#include "python.h"
 
-#define MOST_QUEUED 32 /* pieces of work; whoever adds more waits */
+#define MOST_IN_FLIGHT 32
 
 struct work {
     struct work *next;
@@ -23,9 +23,11 @@ struct pjrt_queue {
     struct pjrt_queue *next; /* among all */
     pthread_mutex_t lock;
     pthread_cond_t changed; /* work was added, or the queue closed */
-    pthread_cond_t shorter; /* work was taken */
+    pthread_cond_t advanced; /* work was done */
     struct work *first, **end;
-    int length, sleeping, crowding; /* crowding: threads that wait for it to get shorter */
+    struct pjrt_flight *flights;
+    int num_flights;
+    int running, sleeping, crowding; /* pieces of work; threads that wait for work, and for less of it */
     bool started, closing;
     pthread_t thread;
 };
@@ -49,15 +51,19 @@ static void after_fork(void) {
 
 static void empty(struct pjrt_queue *q) {
     pthread_cond_init(&q->changed, NULL);
-    pthread_cond_init(&q->shorter, NULL);
+    pthread_cond_init(&q->advanced, NULL);
     q->first = NULL;
     q->end = &q->first;
-    q->length = q->sleeping = q->crowding = 0;
+    q->flights = NULL;
+    q->num_flights = q->running = q->sleeping = q->crowding = 0;
     q->started = false;
 }
 
 static void in_child(void) {
-    for (struct pjrt_queue *q = queues; q; q = q->next) empty(q); /* what was queued is lost, with its memory */
+    for (struct pjrt_queue *q = queues; q; q = q->next) {
+        for (struct pjrt_flight *f = q->flights; f; f = f->next) pjrt_event_lose(f->event);
+        empty(q); /* what was queued is lost, with its memory */
+    }
     mine = NULL;
     after_fork();
 }
@@ -75,14 +81,18 @@ static struct work *take(struct pjrt_queue *q) {
     if (!work) return NULL;
     q->first = work->next;
     if (!q->first) q->end = &q->first;
-    q->length--;
-    if (q->crowding) pthread_cond_broadcast(&q->shorter);
+    q->running++;
     return work;
 }
 
-static void perform(struct work *work) {
+/* Does a piece of work that was taken. Needs the lock, which it gives up meanwhile. */
+static void perform(struct pjrt_queue *q, struct work *work) {
+    pthread_mutex_unlock(&q->lock);
     work->run(work->argument);
     free(work);
+    pthread_mutex_lock(&q->lock);
+    q->running--;
+    if (q->crowding) pthread_cond_broadcast(&q->advanced);
 }
 
 static void *work_on(void *argument) {
@@ -91,9 +101,7 @@ static void *work_on(void *argument) {
     for (;;) {
         struct work *work = take(q);
         if (work) {
-            pthread_mutex_unlock(&q->lock);
-            perform(work);
-            pthread_mutex_lock(&q->lock);
+            perform(q, work);
         } else if (q->closing) {
             break;
         } else {
@@ -148,21 +156,46 @@ int pjrt_queue_add(struct pjrt_client *client, void (*run)(void *argument), void
     }
     *q->end = work;
     q->end = &work->next;
-    q->length++;
     if (q->sleeping) pthread_cond_signal(&q->changed);
     pthread_mutex_unlock(&q->lock);
     return 0;
 }
 
-void pjrt_queue_throttle(struct pjrt_client *client) {
-    struct pjrt_queue *q = client->queue;
-    if (!q || mine) return;
+/* Whether very much is in flight, and the thread gets on with it: what everything waits for may have to come from the
+ * calling thread. Needs the lock. */
+static bool is_crowded(const struct pjrt_queue *q) {
+    return !mine && q->num_flights >= MOST_IN_FLIGHT && (q->first || q->running);
+}
+
+void pjrt_queue_begin(struct pjrt_client *client, struct pjrt_flight *flight) {
+    struct pjrt_queue *q = flight->queue = queue_of(client);
+    if (!q) return; /* without memory for a queue, everything is done at once */
+    void *python = NULL;
     pthread_mutex_lock(&q->lock);
-    while (q->length >= MOST_QUEUED) {
+    if (is_crowded(q)) {
+        pthread_mutex_unlock(&q->lock);
+        python = pjrt_python_pause(); /* work may need the GIL */
+        pthread_mutex_lock(&q->lock);
         q->crowding++;
-        pthread_cond_wait(&q->shorter, &q->lock);
+        while (is_crowded(q)) pthread_cond_wait(&q->advanced, &q->lock);
         q->crowding--;
     }
+    flight->next = q->flights;
+    flight->place = &q->flights;
+    if (q->flights) q->flights->place = &flight->next;
+    q->flights = flight;
+    q->num_flights++;
+    pthread_mutex_unlock(&q->lock);
+    pjrt_python_resume(python);
+}
+
+void pjrt_queue_end(struct pjrt_flight *flight) {
+    struct pjrt_queue *q = flight->queue;
+    if (!q) return;
+    pthread_mutex_lock(&q->lock);
+    *flight->place = flight->next;
+    if (flight->next) flight->next->place = flight->place;
+    q->num_flights--;
     pthread_mutex_unlock(&q->lock);
 }
 
@@ -173,8 +206,8 @@ bool pjrt_queue_help(void) {
     if (!q) return false;
     pthread_mutex_lock(&q->lock);
     struct work *work = take(q);
+    if (work) perform(q, work);
     pthread_mutex_unlock(&q->lock);
-    if (work) perform(work);
     return work != NULL;
 }
 
@@ -190,14 +223,18 @@ void pjrt_queue_close(struct pjrt_client *client) {
         pthread_detach(q->thread);
         return;
     }
-    if (started) pthread_join(q->thread, NULL);
+    if (started) { /* work may need the GIL */
+        void *python = pjrt_python_pause();
+        pthread_join(q->thread, NULL);
+        pjrt_python_resume(python);
+    }
     pthread_mutex_lock(&queues_lock);
     struct pjrt_queue **place = &queues;
     while (*place != q) place = &(*place)->next;
     *place = q->next;
     pthread_mutex_unlock(&queues_lock);
     pthread_cond_destroy(&q->changed);
-    pthread_cond_destroy(&q->shorter);
+    pthread_cond_destroy(&q->advanced);
     pthread_mutex_destroy(&q->lock);
     free(q);
     client->queue = NULL;
