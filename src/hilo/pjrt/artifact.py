@@ -33,7 +33,8 @@ class Artifact:
     """What is to be known of an executable: its code (`image`) or its program, and what its methods tell.
 
     name                      of the program, for people
-    format, program, options  as the client gave them
+    fingerprint               of all that the code depends on
+    format, program, options  as the client gave them; a program that has code is not kept
     machine                   that the code is for
     memory                    bytes by the names of PJRT's statistics
     costs                     by XLA's names
@@ -41,6 +42,7 @@ class Artifact:
     """
 
     name: str
+    fingerprint: bytes
     format: str
     program: bytes
     options: bytes
@@ -60,6 +62,7 @@ def write(a: Artifact, made: dict[str, str] | None) -> bytes:
         "made": made,
         "machine": vars_of(a.machine),
         "name": a.name,
+        "fingerprint": a.fingerprint.hex(),
         "format": a.format,
         "boundary": vars(a.boundary),
         "donated": a.donated,
@@ -114,6 +117,7 @@ def read(data: bytes, made: dict[str, str] | None) -> Artifact:
         code = header.get("code")
         return Artifact(
             header["name"],
+            bytes.fromhex(header["fingerprint"]),
             header["format"],
             bytes(blobs[0]),
             bytes(blobs[1]),

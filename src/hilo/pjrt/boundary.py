@@ -59,10 +59,10 @@ def prepare(module: Module, request: Request) -> tuple[Module, Function, Boundar
     if len(request.argument_layouts) not in (0, len(f.params)):
         raise Error(f"the options give {len(request.argument_layouts)} argument layouts, but @{name} has "
                     f"{len(f.params)} arguments")  # fmt: skip
-    layouts = request.argument_layouts
+    own_arguments, own_results = _own_layouts(module, f)
+    layouts = request.argument_layouts or own_arguments
     b.arguments, b.argument_kinds = _sides(f, f.param_types, f.arg_attrs, layouts, "argument")
-    layouts = request.result_layouts
-    layouts = layouts if len(layouts) == len(f.results) else ()
+    layouts = request.result_layouts if len(request.result_layouts) == len(f.results) else own_results
     b.results, b.result_kinds = _sides(f, f.result_types, f.result_attrs, layouts, "result")
     b.must_donate = [i for i, a in enumerate(f.arg_attrs) if "tf.aliasing_output" in a]
     native = in_memory_order(f, [p[2] for p in b.arguments], [p[2] for p in b.results])
@@ -93,6 +93,20 @@ def _sides(f: Function, types: Sequence[Type], attrs: Sequence[Attrs], layouts: 
         places.append((code(t.dtype, what), t.shape, order))
         kinds.append(_kind(_text(own.get("mhlo.memory_kind")), what))
     return places, kinds
+
+
+def _own_layouts(module: Module, f: Function) -> tuple[Sequence[Layout | None], Sequence[Layout | None]]:
+    """The layouts that a program in HLO says in its header."""
+    from hilo.formats.hlo_text.signature import SIGNATURE
+
+    if SIGNATURE not in module.attrs:
+        return (), ()
+    from hilo.formats.hlo_text.heading import signature
+
+    shapes, result = signature(module, f)
+    leaves = [leaf.layout for s in (*shapes, result) for leaf in s.leaves()]
+    orders = [None if x is None else x.minor_to_major for x in leaves]
+    return orders[: len(f.params)], orders[len(f.params) :]
 
 
 def row_major(rank: int) -> Layout:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +14,8 @@ from hilo.errors import Error, Unsupported
 from hilo.gc_pause import gc_paused
 
 if TYPE_CHECKING:
-    from hilo.backend.target import Target
+    from hilo.backend.target import Target as Machine
+    from hilo.custom_calls.registry import Target
     from hilo.ir.module import Module
     from hilo.options import Options
     from hilo.pjrt.artifact import Artifact
@@ -42,7 +42,7 @@ class Loaded:
     options                         as the client gave them
     """
 
-    def __init__(self, artifact: Artifact, native: _native.Program, request: Request, cost: float, fingerprint: bytes,
+    def __init__(self, artifact: Artifact, native: _native.Program, request: Request, cost: float,
                  calls_python: bool = False) -> None:  # fmt: skip
         b = artifact.boundary
         self.name = artifact.name
@@ -56,7 +56,7 @@ class Loaded:
         self.num_replicas = request.replicas
         self.num_partitions = request.partitions
         self.device_ids = list(request.devices)
-        self.fingerprint = fingerprint
+        self.fingerprint = artifact.fingerprint
         self.options = artifact.options
         self._artifact = artifact
         self._calls_python = calls_python
@@ -103,7 +103,7 @@ def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A00
         raise Unsupported(f"hilo knows no program format {format!r:.40}; there are {', '.join(FORMATS)}")
     asked = request.read(options)
     chosen = request.own_options(asked, Options.from_env())
-    machine, threads = settings("host", _threads(), chosen)
+    machine, threads = settings("host", chosen.threads or _machine_threads(), chosen)
     key = _key(format, program, asked, chosen, machine)
     is_kept = kept.is_kept(chosen)
     if is_kept and (data := cache_of(chosen).get(key)) is not None:
@@ -111,15 +111,13 @@ def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A00
             found = artifact.read(data, None)
             assert found.image is not None
             found.options = options
-            return Loaded(found, found.image.native(threads), asked, found.image.cost, _fingerprint(key))
+            return Loaded(found, found.image.native(threads), asked, found.image.cost)
         except Error:  # code that the process cannot load: made anew, and replaced
             pass
     made = _compiled(format, program, options, asked, chosen, machine, threads, _fingerprint(key))
     a = made._artifact
     if is_kept and a.image is not None and a.image.nbytes <= MOST_KEPT:
-        program, a.program = a.program, b""  # found by it
         cache_of(chosen).put(key, artifact.write(a, None))
-        a.program = program
     return made
 
 
@@ -139,24 +137,19 @@ def load(data: bytes, options: bytes) -> Loaded:
     chosen = request.own_options(asked, Options.from_env())
     if a.image is None:
         return compile(a.format, a.program, a.options)
-    machine, threads = settings("host", _threads(), chosen)
-    key = _key(a.format, a.program, asked, chosen, machine)
-    return Loaded(a, a.image.native(threads), asked, a.image.cost, _fingerprint(key))
-
-
-def _threads() -> int | None:
-    """The threads that programs run with, if HILO_THREADS does not say so: found out once, as it takes long."""
-    return None if os.environ.get("HILO_THREADS") else _machine_threads()
+    _, threads = settings("host", chosen.threads or _machine_threads(), chosen)
+    return Loaded(a, a.image.native(threads), asked, a.image.cost)
 
 
 @cache
 def _machine_threads() -> int:
+    """The threads that programs run with: found out once, as it takes long."""
     from hilo.runtime.machine import default_threads
 
     return default_threads()
 
 
-def _key(format: str, program: bytes, asked: Request, options: Options, machine: Target) -> Key:  # noqa: A002
+def _key(format: str, program: bytes, asked: Request, options: Options, machine: Machine) -> Key:  # noqa: A002
     """What the code of a program depends on."""
     from hilo.kept import key_of
     from hilo.pjrt.artifact import FORMAT
@@ -179,7 +172,7 @@ def parse(format: str, program: bytes) -> Module:  # noqa: A002
     return formats.parse(program, "<program>")
 
 
-def _compiled(format: str, program: bytes, options: bytes, asked: Request, chosen: Options, machine: Target,  # noqa: A002
+def _compiled(format: str, program: bytes, options: bytes, asked: Request, chosen: Options, machine: Machine,  # noqa: A002
               threads: int, fingerprint: bytes) -> Loaded:  # fmt: skip
     from hilo.ir.host import connected
     from hilo.pipeline import compile_module
@@ -199,11 +192,14 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
     if isinstance(native, Chain):
         raise Unsupported(f"@{f.name} computes sizes of arrays at run time, which does not run through PJRT")
     report = e.memory()
+    if report.program.symbols is not None:
+        raise Unsupported(f"@{f.name} has sizes that are known only at run time, which do not run through PJRT")
     code_size = sum(map(len, images[0].objects)) if images else 0
     a = Artifact(
         module.name or f.name,
+        fingerprint,
         format,
-        program,
+        b"" if images else program,
         options,
         machine,
         boundary,
@@ -213,5 +209,10 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
         costs(trace, e.cost),
         optimized_program(module.name or f.name, trace.after("schedule"), boundary),
     )
-    calls_python = any(h.target.convention == "python" and not h.target.builtin for h in report.program.hosts)
-    return Loaded(a, native, asked, e.cost, fingerprint, calls_python)
+    return Loaded(a, native, asked, e.cost, any(_is_of_process(h.target) for h in report.program.hosts))
+
+
+def _is_of_process(target: Target) -> bool:
+    """Whether a target of custom calls is a Python function of this process, or (jaxlib's handlers) leads to one."""
+    is_function = target.convention == "python" and not target.builtin
+    return is_function or target.name.endswith("python_cpu_callback")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hilo.errors import Error
 from hilo.formats.hlo_text.model import Computation, HloModule, Instruction, Layout, Shape, tuple_of
+from hilo.ir.dtypes import u8
 from hilo.ir.module import Function, Module
 from hilo.ir.types import TensorType
 
@@ -83,9 +84,15 @@ def _with_layouts(m: HloModule, b: Boundary) -> None:
 def _signature(name: str, f: Function, b: Boundary) -> HloModule:
     """A program with the edges of `f` that calls what cannot be shown."""
     from hilo.formats.hlo_text.emit import identifier
+    from hilo.formats.hlo_text.proto import TYPES
 
-    arguments = _shapes([p.tensor for p in f.params], b.arguments)
-    results = _shapes([r.tensor for r in f.results], b.results)
+    def known(t: TensorType) -> TensorType:
+        """Types that XLA's messages lack are shown as the bytes that they are."""
+        d = getattr(t.dtype, "storage", t.dtype)
+        return t.with_dtype(d if d.name in TYPES else u8)
+
+    arguments = _shapes([known(p.tensor) for p in f.params], b.arguments)
+    results = _shapes([known(r.tensor) for r in f.results], b.results)
     result = results[0] if len(results) == 1 else tuple_of(results)
     params = [Instruction(f"parameter.{k}", "parameter", s, [], {"number": k}) for k, s in enumerate(arguments)]
     call = Instruction("custom-call.1", "custom-call", result, params, {"custom_call_target": "hilo.program"})
