@@ -95,7 +95,7 @@ class Api:
             self.event_destroy(event=event)
 
 
-def build(name: str, **fields: Any) -> Any:
+def build(name: str, /, **fields: Any) -> Any:
     """A struct of api.h with its own size, which keeps what it points to."""
     struct: Any = abi().structs[name]()
     kinds = dict(struct._fields_)

@@ -142,7 +142,7 @@ struct pjrt_error *pjrt_buffer_to_host_buffer(struct pjrt_buffer_to_host_buffer_
     if (error) return error;
     if (!args->dst) { /* only asked for the size */
         args->dst_size = nbytes;
-        args->event = NULL;
+        args->event = nbytes ? NULL : pjrt_event_done(); /* a place for nothing may be NULL, too */
         return NULL;
     }
     if (args->dst_size < nbytes)
