@@ -8,18 +8,21 @@
 
 #include "xla_ffi.h"
 
-/* Errors. */
+/* Errors. XLA's own code takes errors apart as its own struct, which is a status, and frees them: ours start with what is
+ * such a status as well (of this code, without a message), so that nothing worse than the loss of the message happens. */
 
 struct ffi_error {
-    int32_t code;
+    uintptr_t status;
     char message[];
 };
+
+static uintptr_t status_of(int32_t code) { return (uintptr_t)(uint32_t)code << 2 | 1; }
 
 static struct ffi_error *fail(int32_t code, const char *message) {
     size_t n = strlen(message) + 1;
     struct ffi_error *e = malloc(sizeof *e + n);
     if (!e) abort(); /* the interface has no way to say that there is no memory for an error */
-    e->code = code;
+    e->status = status_of(code);
     memcpy(e->message, message, n);
     return e;
 }
