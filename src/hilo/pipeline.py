@@ -329,7 +329,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     trace.finish()
     calls = [(h.op, h.target) for h in program.hosts]
     is_native = any(t.convention != "python" for _, t in calls)
-    memory, cost = memory_report(program), estimated_cost(program)
+    memory, cost = memory_report(program, code=sum(map(len, code.objects))), estimated_cost(program)
     if keep is not None and not calls and program.symbols is None and profile is None:
         types = tuple(p.tensor for p in f.params), tuple(r.tensor for r in f.results)
         keep(Image(f.name, *types, code.objects, program.constants, program.arena_size, program.aliases, cost,

@@ -1,5 +1,5 @@
 """What clients ask about a program's costs and memory, by XLA's and PJRT's names. Imports ops.weight, plan.report,
-trace, and this room's boundary."""
+trace."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from hilo.ops.weight import EXPENSIVE, cost, weight
 
 if TYPE_CHECKING:
     from hilo.ir.module import Function
-    from hilo.pjrt.boundary import Boundary
     from hilo.plan.report import MemoryReport
     from hilo.trace import Trace
 
@@ -31,11 +30,10 @@ def costs(trace: Trace, nanoseconds: float) -> dict[str, float]:
             if o.name in ("fusion", "while", "if", "case"):
                 stack += regions
             else:
-                work = cost(o)[0]
                 if o.kind.scalar is not None and weight(o) >= EXPENSIVE:
-                    transcendentals += work
+                    transcendentals += o.tensor.size
                 else:
-                    flops += work
+                    flops += o.tensor.size if o.kind.scalar is not None else cost(o)[0]
     for o in f.ops:
         if o.name not in _NO_WORK:
             tensors = [t for x in o.operands for t in result_types(x.type)] + list(result_types(o.type))
@@ -64,12 +62,12 @@ def _by_operand(f: Function) -> dict[str, float]:
     return found
 
 
-def memory(report: MemoryReport, b: Boundary, code_size: int) -> dict[str, int]:
+def memory(report: MemoryReport) -> dict[str, int]:
     """Bytes of arguments, results, the results that lie in arguments, temporaries and code."""
     aliased = sum(r.nbytes for r in (report.program.results if report.program else []) for pair in report.aliases
                   if pair[0] == r.index)  # fmt: skip
     return {
-        "generated_code_size_in_bytes": code_size + report.constants,
+        "generated_code_size_in_bytes": report.code + report.constants,
         "argument_size_in_bytes": report.arguments,
         "output_size_in_bytes": report.results,
         "alias_size_in_bytes": aliased,

@@ -194,7 +194,6 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
     report = e.memory()
     if report.program.symbols is not None:
         raise Unsupported(f"@{f.name} has sizes that are known only at run time, which do not run through PJRT")
-    code_size = sum(map(len, images[0].objects)) if images else 0
     a = Artifact(
         module.name or f.name,
         fingerprint,
@@ -205,7 +204,7 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
         boundary,
         images[0] if images else None,
         sorted({*boundary.must_donate, *(argument for _, argument in report.aliases)}),
-        memory(report, boundary, code_size),
+        memory(report),
         costs(trace, e.cost),
         optimized_program(module.name or f.name, trace.after("schedule"), boundary),
     )

@@ -16,7 +16,8 @@ class MemoryReport:
     """Bytes of one call (of typical size, where sizes are known only at run time). `temporaries` is the arena, `least`
     what the order of the steps needs of it at the least, `peak` all that is live at the worst moment (arguments and
     results included), `largest` the biggest temporaries as (bytes, type, op, source location), `in_results` the bytes
-    of temporaries that lie in results not yet written, `aliases` the (result, argument) pairs that may be one place."""
+    of temporaries that lie in results not yet written, `aliases` the (result, argument) pairs that may be one place,
+    `code` the bytes of machine code."""
 
     arguments: int
     results: int
@@ -27,6 +28,7 @@ class MemoryReport:
     largest: tuple[tuple[int, str, str, str], ...]
     in_results: int = 0
     aliases: tuple[tuple[int, int], ...] = ()
+    code: int = 0
     program: Program | None = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
@@ -54,8 +56,8 @@ class MemoryReport:
         return svg(self.program) if self.program is not None else ""
 
 
-def memory_report(program: Program, count: int = 10) -> MemoryReport:
-    """The memory of `program`, whose buffers are assigned."""
+def memory_report(program: Program, count: int = 10, code: int = 0) -> MemoryReport:
+    """The memory of `program`, whose buffers are assigned, and which became `code` bytes of machine code."""
 
     def total(buffers: list[Buffer]) -> int:
         return sum(typical(b.nbytes) for b in buffers)
@@ -76,6 +78,7 @@ def memory_report(program: Program, count: int = 10) -> MemoryReport:
         largest,
         total([b for b in program.buffers if b.root().kind == "result" or b.root().inside is not None]),
         tuple(program.aliases),
+        code,
         program,
     )
 

@@ -67,7 +67,9 @@ def module_proto(m: HloModule) -> bytes:
 
 def module_with_config(m: HloModule) -> bytes:
     """The module as an HloModuleProtoWithConfig, for one replica and one partition."""
-    config = put_bytes(1, program_shape(*m.attrs["entry_computation_layout"])) + put(4, 1) + put(5, 1)
+    layout = program_shape(*m.attrs["entry_computation_layout"])
+    unsharded = put_numbers(27, (0,)) + put_numbers(33, (0,))  # shardings are propagated to neither end
+    config = put_bytes(1, layout) + put(4, 1) + put(5, 1) + unsharded
     return put_bytes(1, module_proto(m)) + put_bytes(2, config)
 
 
