@@ -27,11 +27,11 @@ def host(request: pytest.FixtureRequest):
 
 def named(address: int | None, count: int) -> dict[str, Any]:
     """Named values that a getter gave."""
-    found = (abi().structs["named_value"] * count).from_address(address) if count else ()
+    found = (abi().structs["named_value"] * count).from_address(address) if address and count else ()
     kinds = {C["STRING"]: "string", C["INTEGER"]: "integer", C["REAL"]: "real", C["BOOLEAN"]: "boolean"}
     values = {}
     for v in found:
-        value = getattr(v.value, kinds.get(v.type, "integers"))
+        value: Any = getattr(v.value, kinds.get(v.type, "integers"))
         if v.type == C["INTEGERS"]:
             value = numbers(value, v.value_size)
         values[text(v.name, v.name_size)] = text(value, v.value_size) if v.type == C["STRING"] else value

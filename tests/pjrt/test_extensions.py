@@ -105,7 +105,7 @@ def test_the_chain(ext: Extensions) -> None:
 @pytest.mark.parametrize(("dims", "expected"), [((), "{}"), ((5,), "{0}"), ((2, 3, 0), "{2,1,0}")])
 def test_default_layouts_are_row_major(ext: Extensions, host: Host, dims: tuple[int, ...], expected: str) -> None:
     given: dict[str, Any] = {"type": C["S4"], "dims": dims, "num_dims": len(dims)}
-    made = ext.layouts_client_get_default_layout(client=host.client, **given)
+    made: Any = ext.layouts_client_get_default_layout(client=host.client, **given)
     assert ext.layout(made.layout) == expected
     topology = host.api.client_topology(client=host.client).topology
     made = ext.layouts_topology_get_default_layout(topology_description=topology, **given)
@@ -250,8 +250,9 @@ def test_handlers_find_the_data_of_an_execution(ext: Extensions, host: Host, han
         host.free(y)
     for context in contexts:
         host.api.execute_context_destroy(context=context)
+    _, event = host.run(loaded, [x], event=True)
     with pytest.raises(PjrtError, match="the execution has no such user data"):
-        host.run(loaded, [x])  # so little work is done at once
+        host.api.wait(event)
     host.free(x)
     host.api.loaded_executable_destroy(executable=loaded)
 
