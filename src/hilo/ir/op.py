@@ -189,7 +189,7 @@ class OpDef:
     """
 
     __slots__ = ("__weakref__", "attrs", "cls", "cost", "dialect", "doc", "dotted", "effect", "element", "evaluate",
-                 "examples", "expand", "infer", "name", "scalar", "sharding", "typed")  # fmt: skip
+                 "examples", "expand", "full_name", "infer", "name", "scalar", "sharding", "typed")  # fmt: skip
 
     def __init__(self, name: str, **pieces: Any) -> None:
         self.name: str = name
@@ -206,12 +206,9 @@ class OpDef:
         self.dotted: bool = pieces.get("dotted", False)
         self.effect: bool = pieces.get("effect", False)
         self.dialect: str = pieces.get("dialect", "stablehlo")
+        self.full_name: str = f"{self.dialect}.{name}"
         self.doc: str = pieces.get("doc") or ""
         self.cls: Any = pieces.get("cls")
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.dialect}.{self.name}"
 
     def __repr__(self) -> str:
         return f"OpDef({self.full_name})"

@@ -285,6 +285,9 @@ RULES: Final[dict[str, Rule]] = {}  # by full name of the op; ops/quantized_rule
 
 def rule_for(kind: Any) -> Rule:
     """Raises `VerifyError` for an op that takes no quantized tensors."""
+    from hilo.ir.registry import load_quantized_rules
+
+    load_quantized_rules()
     rule = RULES.get(kind.full_name)
     require(rule is not None, "I1", "takes no quantized tensors")
     assert rule is not None

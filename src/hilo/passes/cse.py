@@ -6,7 +6,6 @@ from typing import Any
 
 from hilo.ir.module import Function
 from hilo.ir.op import PARAMETER, Op
-from hilo.ir.registry import REGISTRY
 from hilo.rewrite.pattern import COMMUTATIVE
 from hilo.rewrite.regions import Effects, Regions
 
@@ -17,7 +16,6 @@ def cse(f: Function) -> Function:
     Ops with effects are never merged. Equal regions are equal attributes, so that equal reductions merge as well.
     """
     inner, effects = Regions(cse), Effects()
-    commutative = {REGISTRY[name] for name in COMMUTATIVE if name in REGISTRY}
     first: dict[Any, Op] = {}
     new: dict[Op, Op] = {}
     kept: list[Op] = []
@@ -32,9 +30,7 @@ def cse(f: Function) -> Function:
             same = op
         else:
             operands = op.operands
-            if op.kind in commutative and id(operands[0]) > id(
-                operands[1]
-            ):  # any fixed order serves: keys only compare
+            if op.kind.full_name in COMMUTATIVE and id(operands[0]) > id(operands[1]):  # any order: keys only compare
                 operands = operands[::-1]
             same = first.setdefault((op.kind, operands, op.attrs, op.type), op)
         if same is op:

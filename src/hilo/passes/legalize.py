@@ -3,20 +3,20 @@ ir, rewrite."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from hilo.custom_calls import registry
 from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
-from hilo.ir.registry import REGISTRY
 from hilo.ir.types import OpaqueType, TensorType, Type, UnrankedType, result_types
 from hilo.passes.custom_calls import simpler_call
 from hilo.passes.element_loops import element_loops
 from hilo.passes.quantized import lower_quantized
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
-from hilo.rewrite.pattern import Symbol
+from hilo.rewrite.pattern import Pattern, Symbol
 from hilo.rewrite.regions import regions
 
 
@@ -30,18 +30,27 @@ def legalize(f: Function) -> Function:
     return f
 
 
+class Expansions(RuleSet):
+    """A rule for every kind of op that has an `expand`, made when such an op is met; and those that are given."""
+
+    def rules_for(self, kind: OpDef) -> Sequence[tuple[Rule, Pattern]]:
+        given = super().rules_for(kind)
+        if not kind.expand:
+            return given
+        rule = _expansion(kind)
+        return [(rule, rule.patterns[0]), *given]
+
+
 @cache
 def _expansions() -> RuleSet:
-    import hilo.ops  # noqa: F401  # fills the registry
-
-    rules = RuleSet("expand", [_expansion(kind.full_name) for kind in REGISTRY.values() if kind.expand])
+    rules = Expansions("expand")
     rules.rule(custom_call)(simpler_call)
     rules.rule(dot)(dot_is_general)
     return rules
 
 
-def _expansion(name: str) -> Rule:
-    kind = REGISTRY[name]
+def _expansion(kind: OpDef) -> Rule:
+    name = kind.full_name
 
     def expand(op: Op) -> Op | None:
         assert kind.expand is not None

@@ -125,12 +125,12 @@ def _takes_any_number(kind: OpDef) -> bool:
     return any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(kind.infer).parameters.values())
 
 
-def required_kinds(pattern: Pattern) -> list[tuple[int, OpDef]]:
-    """What kinds the operands of a match must have: pairs of a position and a kind."""
+def required_kinds(pattern: Pattern) -> list[tuple[int, str]]:
+    """What kinds the operands of a match must have: pairs of a position and a kind's full name."""
     found = []
     for i, q in enumerate(pattern.operands or ()):
         if isinstance(q, Pattern):
-            found.append((i, q.symbol.kind))
+            found.append((i, q.symbol.full_name))
         elif not isinstance(q, Var):
-            found.append((i, CONSTANT.kind))
+            found.append((i, CONSTANT.full_name))
     return found

@@ -46,7 +46,7 @@ class _Walk:
     def __init__(self, f: Function, rules: RuleSet, memo: dict[Function, Function]) -> None:
         self.f = f
         self.rules = rules
-        self.table = rules.table
+        self.concerned: dict[OpDef, bool] = {GET: True}  # kinds that have rules
         self.memo = memo
         self.new: dict[Op, Op] = {}  # old ops -> what stands for them
         self.seen: set[Op] = set()  # ops of the new function (and packs)
@@ -57,11 +57,11 @@ class _Walk:
         self.with_regions: dict[OpDef, bool] = {}  # an op's kind always has regions, or never
 
     def run(self) -> Function:
-        new, seen, kept, table, uses, with_regions = (
+        new, seen, kept, concerned, uses, with_regions = (
             self.new,
             self.seen,
             self.kept,
-            self.table,
+            self.concerned,
             self.uses,
             self.with_regions,
         )
@@ -76,7 +76,7 @@ class _Walk:
                 op = self.rewrite_regions(op)
             if op is not old:
                 uses[op] = uses.get(old, 0)
-            if kind in table or kind is GET:
+            if concerned[kind] if kind in concerned else self.look(kind):
                 found = self.match(op)
                 if found is not None:
                     op = self.settle(op, found)
@@ -90,6 +90,10 @@ class _Walk:
         if not new:
             return self.f
         return self.f.replace(ops=kept, results=[new.get(r, r) for r in self.f.results])
+
+    def look(self, kind: OpDef) -> bool:
+        self.concerned[kind] = found = self.rules.concerns(kind)
+        return found
 
     def match(self, op: Op) -> Op | None:
         """What the first matching rule makes of `op`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,15 @@ def caller(depth: int) -> str:
 
 
 class Ready:
-    """One reading of a rule: for ops of `kind` whose operands have the kinds `needs`, one of them a kind out of
-    `among`. Compiled when an op of such kinds is met: a program meets few of all rules."""
+    """One reading of a rule: for ops whose operands have the kinds `needs`, one of them a kind out of `among` (full
+    names). Compiled when an op of such kinds is met: a program meets few of all rules."""
 
-    __slots__ = ("_match", "among", "kind", "needs", "reading", "rule")
+    __slots__ = ("_match", "among", "needs", "reading", "rule")
 
-    def __init__(self, reading: Pattern, rule: Rule, among: frozenset[OpDef]) -> None:
-        self.kind: OpDef = reading.symbol.kind
+    def __init__(self, reading: Pattern, rule: Rule, among: frozenset[str]) -> None:
         self.reading = reading
         self.rule = rule
-        self.needs: tuple[tuple[int, OpDef], ...] = tuple(required_kinds(reading))
+        self.needs: tuple[tuple[int, str], ...] = tuple(required_kinds(reading))
         self.among = among
         self._match: Match | None = None
 
@@ -39,9 +38,9 @@ class Ready:
             self._match = Compiler(self.reading, self.rule.template).function()
         return self._match
 
-    def may_match(self, kinds: tuple[OpDef, ...], more: bool) -> bool:
+    def may_match(self, kinds: tuple[str, ...], more: bool) -> bool:
         """Whether operands of these kinds (and `more` that are not known) could match."""
-        if any(i < len(kinds) and kinds[i] is not kind for i, kind in self.needs):
+        if any(i < len(kinds) and kinds[i] != kind for i, kind in self.needs):
             return False
         return more or not self.among or any(k in self.among for k in kinds)
 
@@ -90,7 +89,7 @@ class Rule:
 
     def ready(self, pattern: Pattern) -> Iterator[Ready]:
         """One for each way to read one of the patterns (commutative ops both ways)."""
-        among = frozenset(Symbol(f"stablehlo.{name}").kind for name in self.among)
+        among = frozenset(f"stablehlo.{name}" for name in self.among)
         for reading in readings(pattern):
             yield Ready(reading, self, among)
 
@@ -104,7 +103,7 @@ class RuleSet:
     def __init__(self, name: str, rules: Iterable[Rule] = ()) -> None:
         self.name = name
         self.rules: list[Rule] = list(rules)
-        self._table: dict[OpDef, list[tuple[Rule, Pattern]]] | None = None
+        self._table: dict[str, list[tuple[Rule, Pattern]]] | None = None
         self._ready: dict[OpDef, tuple[Ready, ...]] = {}
         self._candidates: dict[Any, tuple[tuple[Match, Rule], ...]] = {}
 
@@ -161,27 +160,29 @@ class RuleSet:
             key = (op.kind, n, *[o.kind for o in operands[:3]])
         found = self._candidates.get(key)
         if found is None:
-            kinds = tuple([o.kind for o in operands[:3]])
+            kinds = tuple([o.kind.full_name for o in operands[:3]])
             found = tuple([(r.match, r.rule) for r in self._of_kind(op.kind) if r.may_match(kinds, n > 3)])
             self._candidates[key] = found
         return found
 
-    @property
-    def table(self) -> dict[OpDef, list[tuple[Rule, Pattern]]]:
-        """The rules, with their patterns, by kind of the op that these match."""
+    def rules_for(self, kind: OpDef) -> Sequence[tuple[Rule, Pattern]]:
+        """The rules for ops of this kind, each with the pattern that matches these."""
         if self._table is None:
-            table: dict[OpDef, list[tuple[Rule, Pattern]]] = {}
+            self._table = {}
             for rule in self.rules:
                 for pattern in rule.patterns:
-                    table.setdefault(pattern.symbol.kind, []).append((rule, pattern))
-            self._table = table
-        return self._table
+                    self._table.setdefault(pattern.symbol.full_name, []).append((rule, pattern))
+        return self._table.get(kind.full_name, ())
+
+    def concerns(self, kind: OpDef) -> bool:
+        """Whether there are rules for ops of this kind."""
+        return bool(self._of_kind(kind))
 
     def _of_kind(self, kind: OpDef) -> tuple[Ready, ...]:
         """The readings of rules for ops of this kind: made when such an op is met."""
         found = self._ready.get(kind)
         if found is None:
-            rules = self.table.get(kind, ())
+            rules = self.rules_for(kind)
             found = self._ready[kind] = tuple(r for rule, pattern in rules for r in rule.ready(pattern))
         return found
 

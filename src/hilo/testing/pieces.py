@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Final
 
 from hilo.ir.op import OpDef
-from hilo.ir.registry import REGISTRY, lookup
+from hilo.ir.registry import REGISTRY
 from hilo.ops.weight import WORK
 
 # Ops that never reach a kernel, or that no one lowers alone, and what becomes of them.
@@ -31,9 +31,6 @@ COMBINING: Final = ("reduce", "scatter", "dot", "dot_general", "convolution", "r
 
 def all_ops() -> list[OpDef]:
     """Every op of the registry, by name; with those that the compiler makes."""
-    import hilo.ops.fusion  # noqa: F401  # registers hilo.fusion
-
-    lookup("stablehlo.add")
     return [REGISTRY[name] for name in sorted(REGISTRY)]
 
 
