@@ -2,7 +2,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -242,14 +241,13 @@ const struct ffi_api hilo_ffi_api = {
     .device = device,
 };
 
-int32_t hilo_ffi_call(ffi_handler handler, struct ffi_frame *frame, char *message, size_t message_size) {
+char *hilo_ffi_call(ffi_handler handler, struct ffi_frame *frame) {
     frame->size = offsetof(struct ffi_frame, future);
     frame->api = &hilo_ffi_api;
     frame->future = NULL;
     struct ffi_error *error = handler(frame);
     if (!error && frame->future) error = wait_for(frame->future);
-    if (!error) return 0;
-    snprintf(message, message_size, "%s", error->message);
-    free(error);
-    return 1;
+    if (!error) return NULL;
+    memmove(error, error->message, strlen(error->message) + 1);
+    return (char *)error;
 }

@@ -2,6 +2,7 @@
 #include "foreign.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
 
@@ -101,8 +102,7 @@ static struct ffi_values ffi_values(const struct hilo_foreign *f, int which, voi
     return (struct ffi_values){sizeof(struct ffi_values), NULL, f->num_values[which], kinds, addresses};
 }
 
-static int32_t call_ffi(const struct hilo_foreign *f, void **bufs, int64_t *const *dims, void *room, char *message,
-                        size_t message_size) {
+static char *call_ffi(const struct hilo_foreign *f, void **bufs, int64_t *const *dims, void *room) {
     Py_ssize_t n = f->num_values[0], total = n + f->num_values[1];
     struct ffi_buffer *buffers = room;
     void **addresses = (void **)(buffers + total);
@@ -115,17 +115,17 @@ static int32_t call_ffi(const struct hilo_foreign *f, void **bufs, int64_t *cons
         .results = ffi_values(f, 1, bufs, dims, buffers + n, addresses + n, kinds + n),
         .attributes = f->attributes,
     };
-    int32_t code = 0;
-    for (int stage = FFI_PREPARE; !code && stage < FFI_STAGES; stage++) {
+    char *problem = NULL;
+    for (int stage = FFI_PREPARE; !problem && stage < FFI_STAGES; stage++) {
         if (!f->code[stage]) continue;
         frame.stage = stage;
-        code = hilo_ffi_call((ffi_handler)(uintptr_t)f->code[stage], &frame, message, message_size);
+        problem = hilo_ffi_call((ffi_handler)(uintptr_t)f->code[stage], &frame);
     }
     for (int stage = FFI_PREPARE; stage < FFI_STAGES; stage++) hilo_ffi_state_clear(&states[stage]);
-    return code;
+    return problem;
 }
 
-int32_t hilo_foreign_call(const struct hilo_foreign *f, void **bufs, char *message, size_t message_size) {
+int32_t hilo_foreign_call(const struct hilo_foreign *f, void **bufs, char *message, size_t message_size, char **text) {
     if (f->convention >= HILO_XLA && f->convention <= HILO_XLA_UNIFIED) return call_xla(f, bufs, message, message_size);
     Py_ssize_t operands = f->operands.count, count = operands + f->results.count;
     Py_ssize_t values = f->num_values[0] + f->num_values[1];
@@ -145,9 +145,11 @@ int32_t hilo_foreign_call(const struct hilo_foreign *f, void **bufs, char *messa
         dims[i] = next;
         for (int d = 0; d < spec->ndim; d++) *next++ = spec->dims[d] == -1 ? *--sizes : spec->dims[d];
     }
-    int32_t code = f->convention == HILO_PLAIN
-                       ? call_plain(f, bufs, dims, (struct hilo_buffer *)next, message, message_size)
-                       : call_ffi(f, bufs, dims, next, message, message_size);
+    int32_t code;
+    if (f->convention == HILO_PLAIN)
+        code = call_plain(f, bufs, dims, (struct hilo_buffer *)next, message, message_size);
+    else
+        code = (*text = call_ffi(f, bufs, dims, next)) != NULL;
     if (block != stack) PyMem_RawFree(block);
     return code;
 }
@@ -200,15 +202,16 @@ static PyObject *foreign_call(PyObject *self, PyObject *args, PyObject *kwargs) 
         memcpy(bufs[operands + a.result], bufs[a.operand], f->results.items[a.result].nbytes);
         bufs[a.operand] = bufs[operands + a.result];
     }
-    char message[256] = "";
+    char message[256] = "", *text = NULL;
     int32_t code;
     Py_BEGIN_ALLOW_THREADS
-    code = hilo_foreign_call(f, bufs, message, sizeof message);
+    code = hilo_foreign_call(f, bufs, message, sizeof message, &text);
     Py_END_ALLOW_THREADS
     if (code) {
         Py_CLEAR(list);
-        raise_message(message, code);
+        raise_message(text ? text : message, code);
     }
+    free(text);
 done:
     PyMem_Free(block);
     Py_XDECREF(adapted);
@@ -275,7 +278,7 @@ static int take_aliases(struct hilo_foreign *f, PyObject *sequence) {
 /* The version and, for the first stage, the state. */
 static int start_ffi(struct hilo_foreign *f) {
     struct ffi_context context = {f->states, f->user_data};
-    char message[256] = "";
+    char *problem = NULL;
     for (int stage = 0; stage < FFI_STAGES; stage++) {
         if (!f->code[stage]) continue;
         struct ffi_metadata metadata = {.size = sizeof metadata, .version = {.size = sizeof metadata.version}};
@@ -283,8 +286,11 @@ static int start_ffi(struct hilo_foreign *f) {
         struct ffi_frame ask = {.extensions = &extension.base, .context = &context, .stage = stage};
         ask.arguments.size = ask.results.size = sizeof ask.arguments;
         ask.attributes.size = sizeof ask.attributes;
-        if (hilo_ffi_call((ffi_handler)(uintptr_t)f->code[stage], &ask, message, sizeof message))
-            return hilo_raise("the handler does not say its version: %s", message) ? 0 : -1;
+        if ((problem = hilo_ffi_call((ffi_handler)(uintptr_t)f->code[stage], &ask))) {
+            hilo_raise("the handler does not say its version: %s", problem);
+            free(problem);
+            return -1;
+        }
         if (metadata.version.major != FFI_MAJOR)
             return hilo_raise("the handler is for version %d.%d of XLA's FFI, hilo knows %d.%d", metadata.version.major,
                               metadata.version.minor, FFI_MAJOR, FFI_MINOR) ? 0 : -1;
@@ -292,9 +298,11 @@ static int start_ffi(struct hilo_foreign *f) {
     if (!f->code[FFI_INSTANTIATE]) return 0;
     struct ffi_frame frame = {.context = &context, .stage = FFI_INSTANTIATE, .attributes = f->attributes};
     frame.arguments.size = frame.results.size = sizeof frame.arguments;
-    int32_t code = hilo_ffi_call((ffi_handler)(uintptr_t)f->code[FFI_INSTANTIATE], &frame, message, sizeof message);
-    if (code) raise_message(message, code);
-    return code ? -1 : 0;
+    problem = hilo_ffi_call((ffi_handler)(uintptr_t)f->code[FFI_INSTANTIATE], &frame);
+    if (!problem) return 0;
+    raise_message(problem, 1);
+    free(problem);
+    return -1;
 }
 
 static int take_code(struct hilo_foreign *f, PyObject *code) {

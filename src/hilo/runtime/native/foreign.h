@@ -42,7 +42,8 @@ extern PyTypeObject hilo_Foreign_Type;
 /* register_ffi_type(name, address of the number, address of the type's info or 0) */
 PyObject *hilo_register_ffi_type(PyObject *module, PyObject *args);
 
-/* Makes the call on `bufs` (hostcall.c); needs no GIL. 0, or a code and what it means in `message`. */
-int32_t hilo_foreign_call(const struct hilo_foreign *f, void **bufs, char *message, size_t message_size);
+/* Makes the call on `bufs` (hostcall.c); needs no GIL. 0, or a code and what it means: in `message`, or as a text of any
+ * length at `*text` (which is NULL before), for free(). */
+int32_t hilo_foreign_call(const struct hilo_foreign *f, void **bufs, char *message, size_t message_size, char **text);
 
 #endif

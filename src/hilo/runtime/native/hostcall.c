@@ -185,7 +185,7 @@ int32_t hilo_host_call(struct hilo_ctx *ctx, int64_t index, void **bufs) {
     int32_t code = HILO_HOST_CALL_FAILED;
     hilo_fp_leave(run->host_fp);
     if (host && host->foreign) {
-        code = hilo_foreign_call(host->foreign, bufs, ctx->message, (size_t)ctx->message_size);
+        code = hilo_foreign_call(host->foreign, bufs, ctx->message, (size_t)ctx->message_size, &run->text);
         if (code) ctx->failed = index;
     } else {
         int released = run->released != NULL;

@@ -7,6 +7,7 @@
 #include "program.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <structmember.h>
 
@@ -103,6 +104,7 @@ int32_t hilo_run_code(struct hilo_run *run, void **arguments, void **results, vo
     run->ctx = (struct hilo_ctx){hilo_parallel_for, p->constants,        hilo_host_call, p->threads,
                                  run->message,      sizeof run->message, -1};
     run->message[0] = 0;
+    run->text = NULL;
     run->lease = NULL;
     run->host_fp = hilo_fp_enter();
     if (p->threads > 1) hilo_pool_enter();
@@ -122,7 +124,8 @@ static int32_t run_entry(struct hilo_run *run, void **arguments, void **results,
 /* Raises the error of a custom call in native code. */
 static void raise_failure(struct hilo_program *p, struct hilo_run *run, int32_t code) {
     run->message[sizeof run->message - 1] = 0;
-    PyObject *text = PyUnicode_DecodeUTF8(run->message, (Py_ssize_t)strlen(run->message), "replace");
+    const char *said = run->text ? run->text : run->message;
+    PyObject *text = PyUnicode_DecodeUTF8(said, (Py_ssize_t)strlen(said), "replace");
     PyObject *error = NULL;
     if (text) error = PyObject_CallFunction(p->failure, "LiO", (long long)run->ctx.failed, (int)code, text);
     if (error) PyErr_SetObject((PyObject *)Py_TYPE(error), error);
@@ -178,6 +181,8 @@ void hilo_run_raise(struct hilo_run *run, int32_t code) {
         raise_failure(p, run, code);
     else
         raise_code(p, code);
+    free(run->text);
+    run->text = NULL;
 }
 
 static PyObject *call_with(struct hilo_program *p, PyObject *const *args, void **arguments, void **results, int donate) {

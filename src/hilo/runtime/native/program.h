@@ -65,6 +65,7 @@ struct hilo_run {
     PyThreadState *released; /* the calling thread's state while it does not hold the GIL, or NULL */
     hilo_fpstate host_fp;
     struct hilo_lease *lease; /* NULL: no array over the call's memory was made */
+    char *text; /* of a call in native code that failed: more than fits into the message; or NULL. For hilo_run_raise */
     char message[256];
 };
 

@@ -203,8 +203,8 @@ extern _Thread_local struct ffi_user_data hilo_ffi_user_data;
 
 extern const struct ffi_api hilo_ffi_api;
 
-/* Calls a handler for one stage. 0, or 1 with the reason in `message`. Waits for a future. */
-int32_t hilo_ffi_call(ffi_handler handler, struct ffi_frame *frame, char *message, size_t message_size);
+/* Calls a handler for one stage. NULL, or the reason why it failed, for free(). Waits for a future. */
+char *hilo_ffi_call(ffi_handler handler, struct ffi_frame *frame);
 
 /* Gives a type of states its number, if it has none, and notes how to destroy it; NULL, or the problem. */
 const char *hilo_ffi_register_type(const char *name, size_t length, int64_t *type, const struct ffi_type_info *info);
