@@ -68,6 +68,11 @@ struct pjrt_block *pjrt_buffer_donate(struct pjrt_buffer *buffer, bool *exclusiv
     return block;
 }
 
+/* The error for which there will be no contents, as far as it is known; the event's own. */
+static const struct pjrt_error *contents_error(struct pjrt_buffer *buffer) {
+    return pjrt_event_is_over(buffer->ready) ? buffer->ready->error : NULL;
+}
+
 /* Life. */
 
 struct pjrt_error *pjrt_buffer_destroy(struct pjrt_buffer_destroy_args *args) {
@@ -178,6 +183,7 @@ struct pjrt_error *pjrt_buffer_decrease_external_reference_count(
 struct pjrt_error *pjrt_buffer_opaque_device_memory_data_pointer(
     struct pjrt_buffer_opaque_device_memory_data_pointer_args *args) {
     struct pjrt_buffer *buffer = args->buffer;
+    if (contents_error(buffer)) return pjrt_error_copy(contents_error(buffer));
     enter(buffer);
     struct pjrt_block *block = buffer->block ? buffer->block : buffer->held;
     if (block) args->device_memory_ptr = block->data;
@@ -190,6 +196,10 @@ struct pjrt_error *pjrt_buffer_opaque_device_memory_data_pointer(
 struct pjrt_error *pjrt_buffer_unsafe_pointer(struct pjrt_buffer_unsafe_pointer_args *args) {
     struct pjrt_block *block = pjrt_buffer_hold(args->buffer);
     if (!block) return deleted();
+    if (contents_error(args->buffer)) {
+        pjrt_block_release(block);
+        return pjrt_error_copy(contents_error(args->buffer));
+    }
     args->buffer_pointer = (size_t)(uintptr_t)block->data;
     pjrt_block_release(block);
     return NULL;
@@ -201,7 +211,8 @@ static struct pjrt_error *copy_to(struct pjrt_buffer *buffer, struct pjrt_memory
     struct pjrt_block *from = pjrt_buffer_hold(buffer);
     if (!from) return deleted();
     size_t nbytes = buffer->shape->nbytes;
-    struct pjrt_block *to = pjrt_block_new(memory->client, nbytes);
+    bool failed = contents_error(buffer); /* then there is nothing to copy but the error */
+    struct pjrt_block *to = failed ? pjrt_block_over(memory->client, NULL, nbytes) : pjrt_block_new(memory->client, nbytes);
     if (!to) {
         pjrt_block_release(from);
         return pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for a copy of %zu bytes", nbytes);
