@@ -67,7 +67,7 @@ def test_tokens_have_no_bytes(host: Host) -> None:
 
 @pytest.mark.parametrize("rank", [64, 65])
 def test_ranks_have_a_bound(host: Host, rank: int) -> None:
-    a = np.float32([3])
+    a = np.array([3], "f4")
     given = {"dims": (1,) * rank, "num_dims": rank, "byte_strides": None, "num_byte_strides": 0}
     if rank == 65:
         with pytest.raises(PjrtError, match="a rank of 65: at most 64"):
