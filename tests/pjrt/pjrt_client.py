@@ -70,7 +70,7 @@ class Api:
         def call(**fields: Any) -> Any:
             args = build(f"{name}_args", **fields)
             error = function(ctypes.addressof(args))
-            if error and name != "error_message":
+            if error and name not in ("error_destroy", "error_message"):  # which return nothing
                 self.throw(error)
             return args
 
