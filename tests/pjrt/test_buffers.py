@@ -397,9 +397,11 @@ def test_donated_memory_becomes_the_result(host: Host, negate: int) -> None:
 @pytest.mark.parametrize("who", ["external", "pointer", "view", "zero copy", "foreign"])
 def test_donated_memory_that_others_look_at_stays(host: Host, negate: int, who: str) -> None:
     a = LARGE.copy()
-    extra = []
+    extra: list[int] = []
+    done = None
     if who == "zero copy":
-        b = host.begin_put(a, "ZERO_COPY").buffer
+        put = host.begin_put(a, "ZERO_COPY")
+        b, done = put.buffer, put.done_with_host_buffer
     elif who == "foreign":
         b = host.api.client_create_view_of_device_buffer(
             client=host.client, device_buffer_ptr=a.ctypes.data, dims=a.shape, num_dims=2, element_type=C["F64"],
@@ -424,6 +426,7 @@ def test_donated_memory_that_others_look_at_stays(host: Host, negate: int, who: 
     if who == "external":
         host.api.buffer_decrease_external_reference_count(buffer=b)
     host.free(b, y, *extra)
+    host.api.wait(done)
 
 
 def _callback_args(name: str, **fields: Any) -> Any:
@@ -513,13 +516,14 @@ def test_memory_is_counted() -> None:
     with a_host() as host:
         before = _stats(host)
         b, c = host.put(LARGE), host.put(X)
-        lent = host.begin_put(LARGE, "ZERO_COPY").buffer  # not ours
+        lent = host.begin_put(LARGE, "ZERO_COPY")  # not ours
         now = _stats(host)
         assert now.bytes_in_use - before.bytes_in_use == LARGE.nbytes + X.nbytes
         assert now.num_allocs - before.num_allocs == 2
         assert now.largest_alloc_size == LARGE.nbytes
         host.api.buffer_delete(buffer=b)
-        host.free(b, c, lent)
+        host.free(b, c, lent.buffer)
+        host.api.wait(lent.done_with_host_buffer)
         after = _stats(host)
         assert after.bytes_in_use == before.bytes_in_use
         assert after.peak_bytes_in_use >= LARGE.nbytes + X.nbytes
