@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK 32
-
 /* One dimension of a copy. */
 struct axis {
     int64_t size, to, from; /* elements; bytes from one to the next */
@@ -37,20 +35,39 @@ static int simplify(struct axis *axes, int rank) {
     return (int)(outer - axes) + 1;
 }
 
-/* Elements along two axes; the blocks keep the lines of both sides in the cache. */
-static inline __attribute__((always_inline)) void copy_plane(char *to, const char *from, struct axis outer,
-                                                             struct axis inner, size_t size) {
-    for (int64_t i0 = 0; i0 < outer.size; i0 += BLOCK) {
-        int64_t i1 = i0 + BLOCK < outer.size ? i0 + BLOCK : outer.size;
-        for (int64_t j0 = 0; j0 < inner.size; j0 += BLOCK) {
-            int64_t j1 = j0 + BLOCK < inner.size ? j0 + BLOCK : inner.size;
-            for (int64_t i = i0; i < i1; i++) {
-                char *t = to + i * outer.to;
-                const char *f = from + i * outer.from;
-                for (int64_t j = j0; j < j1; j++) memcpy(t + j * inner.to, f + j * inner.from, size);
-            }
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* A plane that is dense along `outer` in the source and along `inner` in the target. Each line of either is touched once:
+ * a tile lies between them, since lines at distances of powers of two would drive each other out of the cache. */
+static inline __attribute__((always_inline)) void transpose(char *to, const char *from, struct axis outer,
+                                                            struct axis inner, size_t size) {
+    enum { BYTES = 128 };
+    int64_t side = size == 1 ? BYTES / 2 : (int64_t)(BYTES / (size < 4 ? 4 : size));
+    char tile[BYTES * BYTES / 4];
+    for (int64_t i0 = 0; i0 < outer.size; i0 += side) {
+        int64_t rows = least(side, outer.size - i0);
+        for (int64_t j0 = 0; j0 < inner.size; j0 += side) {
+            int64_t columns = least(side, inner.size - j0);
+            const char *f = from + i0 * outer.from + j0 * inner.from;
+            char *t = to + i0 * outer.to + j0 * inner.to;
+            for (int64_t j = 0; j < columns; j++)
+                memcpy(tile + j * side * (int64_t)size, f + j * inner.from, (size_t)rows * size);
+            for (int64_t i = 0; i < rows; i++)
+                for (int64_t j = 0; j < columns; j++)
+                    memcpy(t + i * outer.to + j * (int64_t)size, tile + (j * side + i) * (int64_t)size, size);
         }
     }
+}
+
+static inline __attribute__((always_inline)) void copy_plane(char *to, const char *from, struct axis outer,
+                                                             struct axis inner, size_t size) {
+    if (outer.from == (int64_t)size && inner.to == (int64_t)size && least(outer.size, inner.size) >= 8) {
+        transpose(to, from, outer, inner, size);
+        return;
+    }
+    for (int64_t i = 0; i < outer.size; i++)
+        for (int64_t j = 0; j < inner.size; j++)
+            memcpy(to + i * outer.to + j * inner.to, from + i * outer.from + j * inner.from, size);
 }
 
 static void copy_planes(char *to, const char *from, struct axis outer, struct axis inner, int size) {
@@ -59,8 +76,7 @@ static void copy_planes(char *to, const char *from, struct axis outer, struct ax
     case 2: copy_plane(to, from, outer, inner, 2); break;
     case 4: copy_plane(to, from, outer, inner, 4); break;
     case 8: copy_plane(to, from, outer, inner, 8); break;
-    case 16: copy_plane(to, from, outer, inner, 16); break;
-    default: copy_plane(to, from, outer, inner, (size_t)size);
+    default: copy_plane(to, from, outer, inner, 16);
     }
 }
 
