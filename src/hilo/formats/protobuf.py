@@ -120,6 +120,9 @@ def varint(n: int) -> bytes:
     return bytes(out)
 
 
+_TAGS: Final = [varint(field << 3 | BYTES) for field in range(128)]  # no message here has as many fields
+
+
 def put(field: int, value: int) -> bytes:
     """A field of type int64, bool or enum; nothing for 0, which is what is not there."""
     return varint(field << 3) + varint(value) if value else b""
@@ -128,7 +131,8 @@ def put(field: int, value: int) -> bytes:
 def put_bytes(field: int, value: bytes | str) -> bytes:
     """A field of type bytes or string, or a message."""
     data = value.encode(errors="replace") if isinstance(value, str) else value
-    return varint(field << 3 | BYTES) + varint(len(data)) + data
+    n = len(data)
+    return _TAGS[field] + (_SMALL[n] if n < 128 else varint(n)) + data
 
 
 def put_numbers(field: int, values: Iterable[int]) -> bytes:

@@ -7,6 +7,7 @@ is for one device. Facts from xla/service/hlo.proto and xla/xla_data.proto.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -89,7 +90,11 @@ def shape_proto(s: Shape) -> bytes:
         return put(2, _TOKEN)
     if not isinstance(t, TensorType) or t.dtype.name not in TYPES or not t.is_static:
         raise Unsupported(f"XLA's messages have no type {t!r}")
-    order = s.layout.minor_to_major if s.layout is not None else range(t.rank - 1, -1, -1)
+    return _array_proto(t, s.layout.minor_to_major if s.layout is not None else tuple(range(t.rank - 1, -1, -1)))
+
+
+@lru_cache(1024)  # there are few types, in many places
+def _array_proto(t: TensorType, order: tuple[int, ...]) -> bytes:
     sizes = put_numbers(3, t.shape) + put_numbers(6, (0,) * t.rank)
     return put(2, TYPES[t.dtype.name]) + sizes + put_bytes(5, put_numbers(1, order))
 
@@ -112,7 +117,6 @@ class _Writer:
         inside = (i for c in m.computations.values() for i in c.instructions if i.opcode == "fusion")
         self.fused = {i.attrs["calls"].name for i in inside}
         self.ids: dict[Instruction, int] = {}
-        self.shapes: dict[Any, bytes] = {}
 
     def computation(self, c: Computation) -> bytes:
         number = self.numbers[c.name]
@@ -131,7 +135,7 @@ class _Writer:
 
     def instruction(self, i: Instruction) -> bytes:
         own = _SPECIAL.get(i.opcode)
-        parts = [put_bytes(1, i.name), put_bytes(2, i.opcode), self.shape(i.declared)]
+        parts = [put_bytes(1, i.name), put_bytes(2, i.opcode), put_bytes(3, shape_proto(i.declared))]
         for name, value in i.attrs.items():
             if (write := _FIELDS.get(name)) is not None:
                 parts.append(write(value))
@@ -142,16 +146,6 @@ class _Writer:
         if any(name in i.attrs for name in _CALLEES):
             parts.append(put_numbers(38, self._called(i)))
         return b"".join(parts)
-
-    def shape(self, s: Shape) -> bytes:
-        """The field of an instruction's shape: there are few of them, in many places."""
-        key = (s.type, s.layout) if not s.is_tuple else None
-        if key is None:
-            return put_bytes(3, shape_proto(s))
-        found = self.shapes.get(key)
-        if found is None:
-            found = self.shapes[key] = put_bytes(3, shape_proto(s))
-        return found
 
     def _called(self, i: Instruction) -> list[int]:
         found: list[Computation] = []
