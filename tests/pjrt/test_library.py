@@ -130,6 +130,34 @@ def test_a_host_that_is_python() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "the same table\n", "")
 
 
+AT_THE_END = """
+import time
+import numpy as np
+import hilo, hilo.pjrt
+from pjrt_client import Api, Host
+
+@hilo.register_custom_call("pjrt.slow")
+def slow(x):
+    time.sleep(0.1)
+    print("called", int(x), flush=True)
+    return x + 1
+
+host = Host(Api(hilo.pjrt.table()))
+call = "stablehlo.custom_call @pjrt.slow(%x) : (tensor<i32>) -> tensor<i32>"
+f = host.compile(f"func.func @main(%x: tensor<i32>) -> tensor<i32> {{ %y = {call} return %y : tensor<i32> }}")
+x = host.put(np.array(0, np.int32))
+for _ in range(3):
+    (x,) = host.run(f, [x])
+print("the end", flush=True)
+"""
+
+
+def test_what_is_in_flight_when_python_ends_is_waited_for() -> None:
+    done = start(sys.executable, "-c", AT_THE_END, PYTHONPATH=f"{SOURCE}:{HERE}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == ["called 0", "called 1", "called 2", "the end"]
+
+
 def test_a_python_that_lacks_hilo() -> None:
     path = hilo.pjrt.library_path()
     code = f"import ctypes; f = ctypes.CDLL({path!r}).GetPjrtApi; f.restype = ctypes.c_void_p; print(f())"

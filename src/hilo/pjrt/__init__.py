@@ -6,6 +6,7 @@ Knows no framework. Imports kept, pipeline and what is below; nothing at all whe
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from hilo.errors import Error
@@ -18,3 +19,15 @@ def library_path() -> str:
     if not path.exists():
         raise Error(f"{path} was not built: install hilo with a C compiler at hand (pip install .)")
     return str(path)
+
+
+@cache
+def table() -> int:
+    """The address of PJRT's table of functions. When Python ends, what is in flight is waited for before: a thread that
+    calls Python functions of a program must not meet an interpreter that is gone."""
+    import atexit
+
+    from hilo.runtime import _native
+
+    atexit.register(_native.pjrt_settle)
+    return _native.pjrt_api()

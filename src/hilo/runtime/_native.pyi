@@ -109,6 +109,9 @@ def from_dlpack(capsule: Any, dtypes: dict[tuple[int, int], np.dtype]) -> np.nda
 def pjrt_api() -> int:
     """The address of the PJRT C API's table of functions (native/pjrt/api.h)."""
 
+def pjrt_settle() -> None:
+    """Waits until all that clients of PJRT have queued is done."""
+
 def register_ffi_type(name: str, type_id: int, type_info: int) -> None:
     """Registers a type of states of XLA's FFI: the addresses of its number and of its info (or 0)."""
 

@@ -1,6 +1,9 @@
 /* hilo.runtime._native: the part of the runtime that must be native. */
+#define _GNU_SOURCE
 #define HILO_IMPORTS_NUMPY
 #include "arrays.h"
+
+#include <time.h>
 
 #include "dlpack.h"
 #include "foreign.h"
@@ -55,6 +58,17 @@ static PyObject *pjrt_api(PyObject *module, PyObject *unused) {
     return PyLong_FromVoidPtr((void *)hilo_pjrt_api());
 }
 
+static PyObject *pjrt_settle(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    while (!pjrt_queues_are_idle()) {
+        Py_BEGIN_ALLOW_THREADS
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        Py_END_ALLOW_THREADS
+        if (PyErr_CheckSignals() < 0) return NULL;
+    }
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"set_cores", set_cores, METH_O, PyDoc_STR("set_cores(n)\n--\n\nWith more threads than n nobody spins.")},
     {"set_memory_limit", set_memory_limit, METH_O,
@@ -67,6 +81,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("from_dlpack(capsule, dtypes)\n--\n\nA read-only array over what a DLPack capsule holds.")},
     {"pjrt_api", pjrt_api, METH_NOARGS,
      PyDoc_STR("pjrt_api()\n--\n\nThe address of the PJRT C API's table of functions.")},
+    {"pjrt_settle", pjrt_settle, METH_NOARGS,
+     PyDoc_STR("pjrt_settle()\n--\n\nWaits until all that clients of PJRT have queued is done.")},
     {"register_ffi_type", hilo_register_ffi_type, METH_VARARGS,
      PyDoc_STR("register_ffi_type(name, type_id, type_info)\n--\n\nRegisters a type of states by addresses.")},
     {"workers", workers, METH_NOARGS, PyDoc_STR("workers()\n--\n\nNumber of worker threads alive.")},

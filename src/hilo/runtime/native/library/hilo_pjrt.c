@@ -170,8 +170,7 @@ static const char code[] =
     "    if directory and directory not in sys.path:\n"
     "        sys.path.insert(0, directory)\n"
     "    import hilo.pjrt\n"
-    "    from hilo.runtime import _native\n"
-    "    address = _native.pjrt_api()\n"
+    "    address = hilo.pjrt.table()\n"
     "except BaseException as e:\n"
     "    error = f'{type(e).__name__}: {e} (Python {sys.version.split()[0]} of {sys.prefix})'\n";
 

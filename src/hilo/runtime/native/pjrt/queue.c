@@ -199,6 +199,18 @@ void pjrt_queue_end(struct pjrt_flight *flight) {
     pthread_mutex_unlock(&q->lock);
 }
 
+bool pjrt_queues_are_idle(void) {
+    bool idle = true;
+    pthread_mutex_lock(&queues_lock);
+    for (struct pjrt_queue *q = queues; q && idle; q = q->next) {
+        pthread_mutex_lock(&q->lock);
+        idle = !q->first && !q->running;
+        pthread_mutex_unlock(&q->lock);
+    }
+    pthread_mutex_unlock(&queues_lock);
+    return idle;
+}
+
 bool pjrt_queue_inside(void) { return mine != NULL; }
 
 bool pjrt_queue_help(void) {
