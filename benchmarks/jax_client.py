@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -25,7 +25,8 @@ EXAMPLES = Path(__file__).parent.parent / "examples" / "jax"
 PLATFORMS = ("hilo", "cpu")
 CALLERS = 8
 
-Work = Callable[[], object]
+Task = tuple[Callable[[], object], int, Callable[[], None]]  # work, calls in a row for a figure, what comes before
+Make = Callable[[Any], Task]
 
 
 @click.group("jax")
@@ -45,68 +46,72 @@ def client(rounds: int) -> None:
     devices = {p: jax.devices(p)[0] for p in PLATFORMS}
     print(f"| what | hilo | jax's client | ratio |\n|{'---|' * 4}")
     for name, scale, unit, make in WORK:
-        works = {p: make(d) for p, d in devices.items()}
-        times = in_turns(works, rounds if unit != "ms" else max(rounds // 2, 5))
+        tasks = {p: make(d) for p, d in devices.items()}
+        times = in_turns(tasks, rounds if unit != "ms" else max(rounds // 2, 5))
         ours, theirs = (median(times[p]) * scale for p in PLATFORMS)
         print(f"| {name} | {ours:.2f} {unit} | {theirs:.2f} {unit} | {ours / theirs:.2f} |", flush=True)
 
 
-def in_turns(works: dict[str, tuple[Work, int]], rounds: int) -> dict[str, list[float]]:
-    """Seconds of each run of each work; a work is called `count` times in a row for one figure."""
-    times: dict[str, list[float]] = {p: [] for p in works}
-    for work, _ in works.values():
-        work()
-    for _ in range(rounds):
-        for p, (work, count) in works.items():
+def in_turns(tasks: dict[str, Task], rounds: int) -> dict[str, list[float]]:
+    """Seconds of a call of each task, one figure a round; a first round is not counted."""
+    times: dict[str, list[float]] = {p: [] for p in tasks}
+    for _ in range(rounds + 1):
+        for p, (work, count, prepare) in tasks.items():
+            prepare()
             begin = time.perf_counter()
             for _ in range(count):
                 work()
             times[p].append((time.perf_counter() - begin) / count)
-    return times
+    return {p: t[1:] for p, t in times.items()}
 
 
-def call(size: int, count: int) -> Callable[[Any], tuple[Work, int]]:
+def nothing() -> None:
+    """Comes before tasks that need no preparation."""
+
+
+def call(size: int, count: int) -> Make:
     """A compiled x + 1 on f32[size], call and wait."""
 
-    def make(device: Any) -> tuple[Work, int]:
+    def make(device: Any) -> Task:
         import jax
 
         f, x = jax.jit(lambda x: x + 1), jax.device_put(np.ones(size, np.float32), device)
-        return lambda: f(x).block_until_ready(), count
+        return lambda: f(x).block_until_ready(), count, nothing
 
     return make
 
 
-def put(size: int, count: int) -> Callable[[Any], tuple[Work, int]]:
+def put(size: int, count: int) -> Make:
     """From numpy to the device."""
 
-    def make(device: Any) -> tuple[Work, int]:
+    def make(device: Any) -> Task:
         import jax
 
         a = np.ones(size, np.float32)
-        return lambda: jax.device_put(a, device).block_until_ready(), count
+        return lambda: jax.device_put(a, device).block_until_ready(), count, nothing
 
     return make
 
 
-def fetch(size: int, count: int) -> Callable[[Any], tuple[Work, int]]:
+def fetch(size: int, count: int) -> Make:
     """From the device to numpy; of a new result each time, since JAX keeps what it has fetched."""
 
-    def make(device: Any) -> tuple[Work, int]:
+    def make(device: Any) -> Task:
         import jax
 
         f, x = jax.jit(lambda x: x + 1), jax.device_put(np.ones(size, np.float32), device)
-        ready = [f(x).block_until_ready() for _ in range(count * 60)]
+        results: Iterator[Any] = iter(())
 
-        def work() -> object:
-            return np.asarray(ready.pop() if ready else f(x))
+        def prepare() -> None:
+            nonlocal results
+            results = iter([f(x).block_until_ready() for _ in range(count)])
 
-        return work, count
+        return lambda: np.asarray(next(results)), count, prepare
 
     return make
 
 
-def first(device: Any) -> tuple[Work, int]:
+def first(device: Any) -> Task:
     """Trace, compile and run x * c + k: another program each time."""
     import jax
 
@@ -117,10 +122,10 @@ def first(device: Any) -> tuple[Work, int]:
         c = float(next(numbers))
         return jax.jit(lambda x: x * c + (c + 1))(x).block_until_ready()
 
-    return work, 1
+    return work, 1, nothing
 
 
-def layers(device: Any) -> tuple[Work, int]:
+def layers(device: Any) -> Task:
     """The same of a step of training with 30 or so operations."""
     import jax
     import jax.numpy as jnp
@@ -138,10 +143,10 @@ def layers(device: Any) -> tuple[Work, int]:
 
         return jax.jit(lambda w, x: w - 0.1 * jax.grad(loss)(w, x))(w, x).block_until_ready()
 
-    return work, 1
+    return work, 1, nothing
 
 
-def threads(device: Any) -> tuple[Work, int]:
+def threads(device: Any) -> Task:
     """Eight threads that call x + 1 on f32[64], 200 times each; the time of one call."""
     import jax
 
@@ -159,10 +164,10 @@ def threads(device: Any) -> tuple[Work, int]:
         for c in callers:
             c.join()
 
-    return work, 1
+    return work, 1, nothing
 
 
-WORK: list[tuple[str, float, str, Callable[[Any], tuple[Work, int]]]] = [
+WORK: list[tuple[str, float, str, Make]] = [
     ("x + 1 on f32[4], call and wait", 1e6, "us", call(4, 200)),
     ("x + 1 on f32[1M], call and wait", 1e6, "us", call(1 << 20, 5)),
     ("device_put f32[4]", 1e6, "us", put(4, 100)),
