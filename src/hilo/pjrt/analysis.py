@@ -1,5 +1,5 @@
-"""What clients ask about a program's costs and memory, by XLA's and PJRT's names. Imports ops.weight, plan.report,
-trace."""
+"""What clients ask about a program's costs and memory, by XLA's and PJRT's names. Imports ops.weight,
+plan.report."""
 
 from __future__ import annotations
 
@@ -11,15 +11,13 @@ from hilo.ops.weight import EXPENSIVE, cost, weight
 if TYPE_CHECKING:
     from hilo.ir.module import Function
     from hilo.plan.report import MemoryReport
-    from hilo.trace import Trace
 
 _NO_WORK: Final = frozenset(("constant", "parameter", "get"))
 
 
-def costs(trace: Trace, nanoseconds: float) -> dict[str, float]:
-    """Operations ("flops"), those of them that are functions like exp ("transcendentals", which do not count as
+def costs(f: Function, nanoseconds: float) -> dict[str, float]:
+    """Of a scheduled function: operations ("flops"), functions like exp ("transcendentals", which do not count as
     flops), bytes read and written by the kernels, and estimated seconds of a call. The bodies of loops count once."""
-    f: Function = trace.after("schedule")
     flops = transcendentals = moved = 0.0
     stack: list[Any] = [f]
     while stack:

@@ -191,7 +191,7 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
     native = e._program
     if isinstance(native, Chain):
         raise Unsupported(f"@{f.name} computes sizes of arrays at run time, which does not run through PJRT")
-    report = e.memory()
+    report, scheduled = e.memory(), trace.after("schedule")
     if report.program.symbols is not None:
         raise Unsupported(f"@{f.name} has sizes that are known only at run time, which do not run through PJRT")
     a = Artifact(
@@ -205,8 +205,8 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
         images[0] if images else None,
         sorted({*boundary.must_donate, *(argument for _, argument in report.aliases)}),
         memory(report),
-        costs(trace, e.cost),
-        optimized_program(module.name or f.name, trace.after("schedule"), boundary),
+        costs(scheduled, e.cost),
+        optimized_program(module.name or f.name, scheduled, boundary),
     )
     return Loaded(a, native, asked, e.cost, any(_is_of_process(h.target) for h in report.program.hosts))
 

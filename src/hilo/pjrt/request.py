@@ -85,19 +85,18 @@ def own_options(request: Request, options: Options) -> Options:
     own: dict[str, str] = {}
     for name, value in request.overrides.items():
         if name.startswith("hilo_"):
-            own[name.upper()] = str(int(value) if isinstance(value, bool) else value)
+            own[name.removeprefix("hilo_")] = str(int(value) if isinstance(value, bool) else value)
         elif name in SWITCHES:
             _check_switch(name, value)
         elif not name.startswith("xla_"):
             raise Error(f"No such compile option: '{name}'")
     if not own:
         return options
-    variables = {f.metadata["variable"]: n for n, f in options.__dataclass_fields__.items()}
     for name in own:
-        if name not in variables:
-            raise Error(f"No such compile option: '{name.lower()}'")
-    found = Options.from_env(own)
-    return options.replace(**{variables[name]: getattr(found, variables[name]) for name in own})
+        if callable(getattr(options, name, len)):  # what has no value, or is a method
+            raise Error(f"No such compile option: 'hilo_{name}'")
+    found = Options.from_env({f"HILO_{name.upper()}": text for name, text in own.items()})
+    return options.replace(**{name: getattr(found, name) for name in own})
 
 
 def _check_switch(name: str, value: Any) -> None:
