@@ -81,8 +81,8 @@ static void perform_queued(void *argument) {
     free_relaid(run);
     release_held(run, 0, e->num_arguments + e->num_results); /* before anybody knows: then they can be donated again */
     struct pjrt_event *done = run->flight.event;
-    pjrt_queue_end(&run->flight);
     pjrt_event_finish(done, error);
+    pjrt_queue_end(&run->flight);
     pjrt_event_release(done);
     pjrt_loaded_release(run->loaded);
     free(run);

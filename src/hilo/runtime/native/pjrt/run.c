@@ -101,7 +101,7 @@ static struct pjrt_error *run(struct pjrt_executable *e, void **arguments, void 
 
 struct pjrt_error *pjrt_run(struct pjrt_executable *e, struct pjrt_context *context, void **arguments, void **results,
                             struct pjrt_block **held, size_t num_held) {
-    if (!context) return run(e, arguments, results, held, num_held);
+    if (!e->program->num_hosts) return run(e, arguments, results, held, num_held);
     struct pjrt_context *before = pjrt_context_use(context); /* of a run that this one is a part of */
     struct pjrt_error *error = run(e, arguments, results, held, num_held);
     pjrt_context_use(before);
