@@ -68,19 +68,13 @@ static struct pjrt_error *fits_executable(struct pjrt_runtime_abi_version_is_com
 
 /* Versions as bytes. */
 
-static char *put_varint(char *at, uint64_t value) {
-    for (; value > 0x7f; value >>= 7) *at++ = (char)(value | 0x80);
-    *at++ = (char)value;
-    return at;
-}
-
 static struct pjrt_error *write(const struct pjrt_abi *abi, const char **bytes, size_t *size, void **holder) {
     char *start = malloc(32 + abi->size), *at = start;
     if (!start) return pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for a version");
     *at++ = 1 << 3;
-    at = put_varint(at, abi->platform);
+    at = pjrt_put_varint(at, abi->platform);
     *at++ = 2 << 3 | 2;
-    at = put_varint(at, abi->size);
+    at = pjrt_put_varint(at, abi->size);
     memcpy(at, abi->version, abi->size);
     *bytes = start;
     *size = (size_t)(at - start) + abi->size;

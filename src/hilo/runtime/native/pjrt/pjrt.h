@@ -254,6 +254,8 @@ struct pjrt_context *pjrt_context_use(struct pjrt_context *context);
 
 /* Queues `run(argument)` behind everything queued before; 0, or -1 if no thread can be had (then run it yourself). */
 int pjrt_queue_add(struct pjrt_client *client, void (*run)(void *argument), void *argument);
+/* The same on a thread of its own, for work that may wait for other work. */
+int pjrt_queue_aside(struct pjrt_client *client, void (*run)(void *argument), void *argument);
 /* Something that is to happen, from the call that asked for it until its event. Many at a time let the next call wait, so
  * that memory does not run out; a forked child, in which they never happen, finds their events failed. */
 struct pjrt_flight {
@@ -270,6 +272,13 @@ bool pjrt_queue_inside(void);
 bool pjrt_queues_are_idle(void);
 /* Ends the thread, after all that is queued. */
 void pjrt_queue_close(struct pjrt_client *client);
+
+/* Writes a number as messages of protocol buffers have it; gives the place behind it, at most ten bytes on. */
+static inline char *pjrt_put_varint(char *at, uint64_t value) {
+    for (; value > 0x7f; value >>= 7) *at++ = (char)(value | 0x80);
+    *at++ = (char)value;
+    return at;
+}
 
 /* All functions of the table. */
 #define PJRT_PROTOTYPE(name) struct pjrt_error *pjrt_##name(struct pjrt_##name##_args *args);

@@ -157,19 +157,13 @@ static const unsigned char xla_types[PJRT_TYPES] = {
     [PJRT_F8E4M3] = 28, [PJRT_F8E3M4] = 29, [PJRT_S1] = 30, [PJRT_U1] = 31, [PJRT_F4E2M1FN] = 32, [PJRT_F8E8M0FNU] = 33,
 };
 
-static char *put_varint(char *at, uint64_t value) {
-    for (; value > 0x7f; value >>= 7) *at++ = (char)(value | 0x80);
-    *at++ = (char)value;
-    return at;
-}
-
 /* A field of packed numbers; its contents have at most ten bytes a number. */
 static char *put_numbers(char *at, int field, const int64_t *numbers, int count) {
     char packed[10 * PJRT_MAX_RANK], *end = packed;
-    for (int i = 0; i < count; i++) end = put_varint(end, (uint64_t)numbers[i]);
+    for (int i = 0; i < count; i++) end = pjrt_put_varint(end, (uint64_t)numbers[i]);
     if (end == packed) return at;
-    at = put_varint(at, (uint64_t)field << 3 | 2);
-    at = put_varint(at, (uint64_t)(end - packed));
+    at = pjrt_put_varint(at, (uint64_t)field << 3 | 2);
+    at = pjrt_put_varint(at, (uint64_t)(end - packed));
     memcpy(at, packed, (size_t)(end - packed));
     return at + (end - packed);
 }
@@ -191,12 +185,12 @@ struct pjrt_error *pjrt_topology_make_canonical_shape_for_memory_space(
         pjrt_shape_release(shape);
         return error;
     }
-    char *at = put_varint(bytes, 2 << 3);
-    at = put_varint(at, xla_types[shape->type]);
+    char *at = pjrt_put_varint(bytes, 2 << 3);
+    at = pjrt_put_varint(at, xla_types[shape->type]);
     at = put_numbers(at, 3, shape->dims, shape->rank);
     size_t size = (size_t)(put_numbers(layout, 1, shape->minor_to_major, shape->rank) - layout);
-    at = put_varint(at, 5 << 3 | 2);
-    at = put_varint(at, size);
+    at = pjrt_put_varint(at, 5 << 3 | 2);
+    at = pjrt_put_varint(at, size);
     memcpy(at, layout, size);
     pjrt_shape_release(shape);
     args->serialized_shape = bytes;
