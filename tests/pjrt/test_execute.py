@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -342,13 +343,15 @@ def test_a_function_may_call_programs_and_wait_for_them(host: Host, calls: Any, 
 
     def function(x: np.ndarray) -> np.ndarray:
         (z,) = host.run(inner, arguments)
+        while not host.is_ready(z):  # as hosts wait that have futures of their own
+            time.sleep(0.0005)
         return x * host.get(z).flat[0]
 
     loaded = calls(function)
     x, (later, how) = host.put(X), promise(host, (4,))
     expected = X * (1 if large else 10) + X
     assert (host.get(host.run(loaded, [x])[0]) == expected).all()
-    (y,) = host.run(loaded, [later])  # on the queue's own thread, behind which the inner call is queued
+    (y,) = host.run(loaded, [later])
     fulfil(host, how, x)
     assert (host.get(y) == expected).all()
 

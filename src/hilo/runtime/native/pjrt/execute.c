@@ -94,7 +94,10 @@ static void on_argument(struct pjrt_error *error, void *argument) {
     struct pjrt_error *none = NULL;
     if (error && !atomic_compare_exchange_strong(&run->error, &none, error)) pjrt_error_free(error);
     if (atomic_fetch_sub_explicit(&run->pending, 1, memory_order_acq_rel) > 1) return;
-    if (pjrt_queue_add(run->loaded->client, perform_queued, run) < 0) perform_queued(run);
+    struct pjrt_client *client = run->loaded->client;
+    int failed = run->loaded->executable->calls_python ? pjrt_queue_aside(client, perform_queued, run)
+                                                       : pjrt_queue_add(client, perform_queued, run);
+    if (failed) perform_queued(run);
 }
 
 static void queue(struct run *run, struct pjrt_buffer *const *arguments, size_t count) {

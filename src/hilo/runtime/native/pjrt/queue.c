@@ -1,7 +1,7 @@
 /* Work that runs later: one thread per client takes it, in order. The thread starts with the first piece of work.
  *
  * Work is queued when all that it needs is there, so that it never waits for work behind it. Only a Python function that a
- * program calls may wait, for anything: then the thread goes on with what is queued meanwhile (pjrt_queue_help).
+ * program calls may wait, for anything and in ways that we do not see: such work gets a thread of its own.
  *
  * A forked child has no thread: it starts with empty queues, and what was queued or running in the parent never happens.
  */
@@ -15,6 +15,7 @@
 
 struct work {
     struct work *next;
+    struct pjrt_queue *queue;
     void (*run)(void *argument);
     void *argument;
 };
@@ -35,7 +36,8 @@ struct pjrt_queue {
 static struct pjrt_queue *queues;
 static pthread_mutex_t queues_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t forking = PTHREAD_ONCE_INIT;
-static _Thread_local struct pjrt_queue *mine; /* which the calling thread works on */
+static _Thread_local struct pjrt_queue *mine;   /* which the calling thread works on */
+static _Thread_local struct pjrt_queue *beside; /* or for which it does one piece of work */
 
 /* Forks. */
 
@@ -64,7 +66,7 @@ static void in_child(void) {
         for (struct pjrt_flight *f = q->flights; f; f = f->next) pjrt_event_lose(f->event);
         empty(q); /* what was queued is lost, with its memory */
     }
-    mine = NULL;
+    mine = beside = NULL;
     after_fork();
 }
 
@@ -114,16 +116,24 @@ static void *work_on(void *argument) {
     return NULL;
 }
 
-/* Signals are for the host's own threads. Needs the lock. */
-static int start(struct pjrt_queue *q) {
+static void *work_aside(void *argument) {
+    struct work *work = argument;
+    struct pjrt_queue *q = beside = work->queue;
+    pthread_mutex_lock(&q->lock);
+    perform(q, work);
+    pthread_mutex_unlock(&q->lock);
+    return NULL;
+}
+
+/* Signals are for the host's own threads. */
+static int start(pthread_t *thread, void *(*run)(void *), void *argument) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    q->started = pthread_create(&q->thread, NULL, work_on, q) == 0;
+    int failed = pthread_create(thread, NULL, run, argument);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!q->started) return -1;
-    pthread_setname_np(q->thread, "hilo-queue");
-    return 0;
+    if (!failed) pthread_setname_np(*thread, "hilo-queue");
+    return failed ? -1 : 0;
 }
 
 static struct pjrt_queue *queue_of(struct pjrt_client *client) {
@@ -147,9 +157,10 @@ int pjrt_queue_add(struct pjrt_client *client, void (*run)(void *argument), void
     struct pjrt_queue *q = queue_of(client);
     struct work *work = q ? malloc(sizeof *work) : NULL;
     if (!work) return -1;
-    *work = (struct work){NULL, run, argument};
+    *work = (struct work){NULL, q, run, argument};
     pthread_mutex_lock(&q->lock);
-    if (!q->started && start(q) < 0) {
+    if (!q->started) q->started = start(&q->thread, work_on, q) == 0;
+    if (!q->started) {
         pthread_mutex_unlock(&q->lock);
         free(work);
         return -1;
@@ -159,6 +170,23 @@ int pjrt_queue_add(struct pjrt_client *client, void (*run)(void *argument), void
     if (q->sleeping) pthread_cond_signal(&q->changed);
     pthread_mutex_unlock(&q->lock);
     return 0;
+}
+
+int pjrt_queue_aside(struct pjrt_client *client, void (*run)(void *argument), void *argument) {
+    struct pjrt_queue *q = queue_of(client);
+    struct work *work = q ? malloc(sizeof *work) : NULL;
+    if (!work) return -1;
+    *work = (struct work){NULL, q, run, argument};
+    pthread_t thread;
+    pthread_mutex_lock(&q->lock);
+    int failed = start(&thread, work_aside, work);
+    if (!failed) q->running++;
+    pthread_mutex_unlock(&q->lock);
+    if (failed)
+        free(work);
+    else
+        pthread_detach(thread);
+    return failed;
 }
 
 /* Whether very much is in flight, and the thread gets on with it: what everything waits for may have to come from the
@@ -231,15 +259,17 @@ void pjrt_queue_close(struct pjrt_client *client) {
     pthread_cond_broadcast(&q->changed);
     bool started = q->started;
     pthread_mutex_unlock(&q->lock);
-    if (started && mine == q) { /* closed by work of its own: it ends after that, and its queue stays */
-        pthread_detach(q->thread);
+    if (mine == q || beside == q) { /* closed by work of its own: it ends after that, and its queue stays */
+        if (started) pthread_detach(q->thread);
         return;
     }
-    if (started) { /* work may need the GIL */
-        void *python = pjrt_python_pause();
-        pthread_join(q->thread, NULL);
-        pjrt_python_resume(python);
-    }
+    void *python = pjrt_python_pause(); /* work may need the GIL */
+    if (started) pthread_join(q->thread, NULL);
+    pthread_mutex_lock(&q->lock);
+    q->crowding++;
+    while (q->running) pthread_cond_wait(&q->advanced, &q->lock);
+    pthread_mutex_unlock(&q->lock);
+    pjrt_python_resume(python);
     pthread_mutex_lock(&queues_lock);
     struct pjrt_queue **place = &queues;
     while (*place != q) place = &(*place)->next;
