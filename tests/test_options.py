@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hilo.errors import Error
-from hilo.options import DEFAULT, FAST_MATH, Options
+from hilo.options import DEFAULT, FAST_MATH, Options, options
 
 
 def test_defaults_are_strict_and_hashable() -> None:
@@ -16,12 +16,10 @@ def test_defaults_are_strict_and_hashable() -> None:
 
 
 def test_every_option_has_a_variable_of_its_own_and_a_text() -> None:
-    from dataclasses import fields
-
-    variables = [f.metadata["variable"] for f in fields(Options)]
+    variables = [o.variable for o in options().values()]
     assert len(set(variables)) == len(variables)
-    assert all(v == f"HILO_{f.name.upper()}" for v, f in zip(variables, fields(Options)))
-    assert all(f.metadata["doc"] for f in fields(Options))
+    assert all(v == f"HILO_{name.upper()}" for v, name in zip(variables, options()))
+    assert all(o.doc for o in options().values())
 
 
 def test_values_from_variables() -> None:

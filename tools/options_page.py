@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import MISSING, fields
 from pathlib import Path
 
-from hilo.options import FAST_MATH, Options
+from hilo.options import FAST_MATH, options
 
 FILE = Path(__file__).parent.parent / "docs" / "options.md"
 
@@ -25,9 +24,8 @@ def text() -> str:
         "| Option | Variable | Default | Meaning |",
         "| --- | --- | --- | --- |",
     ]
-    for f in fields(Options):
-        default = "" if f.default is MISSING else _shown(f.default)
-        lines.append(f"| `{f.name}` | `{f.metadata['variable']}` | {default} | {f.metadata['doc']} |")
+    for name, option in options().items():
+        lines.append(f"| `{name}` | `{option.variable}` | {_shown(option.default)} | {option.doc} |")
     lines += ["", "Names for `fast_math`:", ""]
     lines += [f"- `{name}`: {meaning}" for name, meaning in FAST_MATH.items()]
     return "\n".join(lines) + "\n"

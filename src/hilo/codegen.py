@@ -4,7 +4,7 @@ Imports plan, backend, runtime.
 
 Kernels are named by their order, so that the same program gives the same text; code is made for a few kernels at a time
 (an LLVM module costs a millisecond whatever is in it), each group cached by its text. What several programs share (the
-micro-kernels of contractions) forms groups of its own.
+micro-kernels of contractions) forms groups of its own where there is a cache.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ GROUP = 16  # functions per LLVM module
 class Code:
     """The functions of a program, their LLVM texts, and the code once made and loaded."""
 
-    def __init__(self, program: Program, target: Target, *, portable: bool = False) -> None:
+    def __init__(self, program: Program, target: Target, *, portable: bool = False, cached: bool = True) -> None:
         self.program = program
         self.target = target
         if portable:
             check_portable(program)
-        self.groups = group(program, portable=portable)
+        self.groups = group(program, portable=portable, cached=cached)
         self.objects: list[bytes]
         self.loaded: LoadedCode
 
@@ -104,8 +104,9 @@ def check_portable(program: Program) -> None:
         raise Unsupported(f"custom call target {h.target.name!r} {what}", loc=h.op.loc, op=h.op.kind.full_name)
 
 
-def group(program: Program, *, portable: bool = False) -> list[list[Func]]:
-    """The program's functions, named, in groups for code generation; the last one holds the entry."""
+def group(program: Program, *, portable: bool = False, cached: bool = True) -> list[list[Func]]:
+    """The program's functions, named, in groups for code generation; the last one holds the entry. `cached`: what other
+    programs share is apart, so that they find it in the cache."""
     helpers: dict[str, Func] = {}
     kernels: list[Func] = []
     seen: set[int] = set()
@@ -122,9 +123,9 @@ def group(program: Program, *, portable: bool = False) -> list[list[Func]]:
     if program.symbols is not None:
         entry.append(emit_shapes(program))
     needed = called(entry)
-    rare = [h for h in helpers.values() if h.attrs.get("rare")]
-    kernels = [*rare, *(k for k in kernels if k.name in needed)]
-    shared = [[h] for h in helpers.values() if not h.attrs.get("rare")]
+    own_helpers = [h for h in helpers.values() if h.attrs.get("rare") or not cached]
+    kernels = [*own_helpers, *(k for k in kernels if k.name in needed)]
+    shared = [[h] for h in helpers.values() if not h.attrs.get("rare")] if cached else []
     own = [kernels[i : i + GROUP] for i in range(0, len(kernels), GROUP)]
     if own and len(own[-1]) + len(entry) <= GROUP:
         own[-1] = [*own[-1], *entry]
@@ -153,8 +154,8 @@ def generate(program: Program, target: Target, options: Options, trace: Trace | 
     from hilo.backend.cpu import Spent
 
     times = [perf_counter()]
-    code = Code(program, target)
     store = cache_of(options)
+    code = Code(program, target, cached=not store.is_silent)
     texts = code.llvm_texts()
     times.append(perf_counter())
     spent = Spent()
@@ -181,6 +182,8 @@ def object_for(text: str, target: Target, store: Cache, opt: int = 1, spent: Spe
     from hilo.runtime.cache import Key
 
     level = min(opt, cpu.OPT_LEVEL)
+    if store.is_silent:
+        return cpu.compile(text, target, level, spent)
     key = Key.of(text, cpu=target.cpu, features=target.features, llvm=version(), opt=str(level))
     data = store.get(key)
     if data is None:

@@ -7,7 +7,6 @@ somebody looks at how it is compiled. Imports pipeline, runtime, backend.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import sys
 from functools import cache
@@ -94,6 +93,8 @@ def key_of(source: str | bytes, machine: Target, options: Options, **more: str) 
 @cache
 def own_files() -> str:
     """Tells this hilo from any other, by the sizes and times of its files: changed code may make other programs."""
+    import hashlib
+
     found = hashlib.sha256()
     folders = [os.path.dirname(__file__)]
     while folders:

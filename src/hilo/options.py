@@ -1,4 +1,4 @@
-"""Every option of the compiler, with its environment variable, in one place. Imports only errors.
+"""Every option of the compiler, with its environment variable, in one place. Imports only errors and record.
 
 `Options()` are the defaults; `Options.from_env()` are the defaults changed by `HILO_*` variables; keyword arguments
 win over both.
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Final
 
 from hilo.errors import Error
+from hilo.record import Field, record, replace
 
 #: Names for `fast_math`, and what each permits. Everything else stays strict IEEE.
 FAST_MATH: Final[dict[str, str]] = {
@@ -23,11 +23,27 @@ FAST_MATH: Final[dict[str, str]] = {
 }
 
 
+class Option(Field):
+    """An option's default, its environment variable, and what it does."""
+
+    __slots__ = ("doc", "variable")
+
+    def __init__(self, default: Any, variable: str, doc: str) -> None:
+        super().__init__(default, None, True, True)
+        self.variable = variable
+        self.doc = doc
+
+
 def _option(default: Any, variable: str, doc: str) -> Any:
-    return field(default=default, metadata={"variable": variable, "doc": doc})
+    return Option(default, variable, doc)
 
 
-@dataclass(frozen=True, slots=True)
+def options() -> dict[str, Option]:
+    """All options by name, in order."""
+    return Options.__record_fields__  # type: ignore[attr-defined]
+
+
+@record(frozen=True)
 class Options:
     """What `hilo.compile` may be told. Immutable and hashable; wrong values give one clear `Error`."""
 
@@ -89,13 +105,13 @@ class Options:
     )
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            value: Any = getattr(self, f.name)
-            if f.name in ("fast_math", "print", "skip"):
-                names = _names(value, f"{f.name} ({f.metadata['variable']})")
-                value = names if f.name != "fast_math" else frozenset(FAST_MATH if "all" in names else names)
-            object.__setattr__(self, f.name, value)
-            self._check(f.name, value, f.metadata["variable"])
+        for name, option in options().items():
+            value: Any = getattr(self, name)
+            if name in ("fast_math", "print", "skip"):
+                names = _names(value, f"{name} ({option.variable})")
+                value = names if name != "fast_math" else frozenset(FAST_MATH if "all" in names else names)
+                object.__setattr__(self, name, value)
+            self._check(name, value, option.variable)
 
     def _check(self, name: str, value: Any, variable: str) -> None:
         if name == "fast_math":
@@ -135,10 +151,10 @@ class Options:
         _check_names(overrides)
         environ = os.environ if environ is None else environ
         values: dict[str, Any] = {}
-        for f in fields(cls):
-            text = environ.get(f.metadata["variable"], "").strip()
-            if text and f.name not in overrides:
-                values[f.name] = _read(f.name, text, f.metadata["variable"])
+        for name, option in options().items():
+            text = environ.get(option.variable, "").strip()
+            if text and name not in overrides:
+                values[name] = _read(name, text, option.variable)
         return cls(**values, **overrides)
 
     def code_key(self) -> tuple[Any, ...]:
@@ -175,7 +191,7 @@ def _is_int(value: Any) -> bool:
 
 
 def _check_names(given: Mapping[str, Any]) -> None:
-    known = {f.name for f in fields(Options)}
+    known = options()
     for name in given:
         if name not in known:
             raise Error(f"there is no option {name!r}; there are: {', '.join(sorted(known))}")
@@ -220,5 +236,5 @@ def _read(name: str, text: str, variable: str) -> Any:
     return text
 
 
-_DEFAULTS: Final[dict[str, Any]] = {f.name: f.default for f in fields(Options) if f.default is not MISSING}
+_DEFAULTS: Final[dict[str, Any]] = {name: option.default for name, option in options().items()}
 DEFAULT: Final = Options()

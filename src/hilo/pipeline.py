@@ -52,12 +52,22 @@ def passes(options: Options, donated: Iterable[int] = ()) -> list[tuple[str, Pas
     if options.opt:
         chosen.append(("simplify", lambda f: simplify(f, options)))
     if options.opt and options.fuse:
-        from hilo.passes.attention import attention
-        from hilo.passes.fuse import fuse
-
-        blocks = attention if pinned_switch(options, "attention") else lambda f: f
-        chosen.append(("fuse", estimated(lambda f: blocks(fuse(f, options)))))
+        chosen.append(("fuse", estimated(lambda f: fused(f, options))))
     return [*chosen, ("schedule", estimated(lambda f: schedule(f, donated)))]
+
+
+def fused(f: Function, options: Options) -> Function:
+    """`f` with its ops in fusions, and attention by blocks of rows."""
+    from hilo.passes.fuse import fuse
+    from hilo.rewrite.regions import any_op
+
+    products = any_op(f, lambda o: o.name == "dot_general")
+    f = fuse(f, options)
+    if not pinned_switch(options, "attention") or not products:
+        return f
+    from hilo.passes.attention import attention
+
+    return attention(f)
 
 
 def pinned_switch(options: Options, knob: str) -> bool:
@@ -211,7 +221,7 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
                    keep: Callable[[Image], None] | None = None, trace: Trace | None = None) -> Executable:  # fmt: skip
     """See `hilo.compile`. `keep` is given the program as data, if it can be loaded from that alone; `trace` takes down
     the states."""
-    from hilo.passes.shapes import ComputedSize
+    from hilo.passes.computed_size import ComputedSize
 
     options = Options.from_env() if options is None else options
     machine, threads = settings(target, threads, options)
@@ -305,7 +315,6 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     from hilo.backend.target import Target
     from hilo.codegen import Code, generate
     from hilo.kernels.pins import unasked
-    from hilo.plan.profile import Profile
     from hilo.plan.report import memory_report
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
@@ -323,7 +332,11 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         made.append(ProgramText(program))
         kernels = [c.lowered for c in program.calls()]
         trace.part("kernels", 0.0, f"{len(kernels)} kernels, {len(set(map(id, kernels)))} different")
-    profile = Profile(program) if options.profile else None
+    profile = None
+    if options.profile:
+        from hilo.plan.profile import Profile
+
+        profile = Profile(program)
     with trace.phase("codegen"):
         code = generate(program, machine, options, trace)
     trace.finish()
@@ -455,7 +468,7 @@ def text_after(module: Module, phase: str, *, entry: str = "main", target: str =
                options: Options | None = None) -> str:  # fmt: skip
     """The program as text after `phase` (one of `PHASES`, or `cse#2`-like labels that options know)."""
     from hilo.backend.target import Target
-    from hilo.passes.shapes import ComputedSize
+    from hilo.passes.computed_size import ComputedSize
 
     if phase.partition("#")[0] not in PHASES:
         raise Error(f"no phase {phase!r}; there are {', '.join(PHASES)}")

@@ -7,7 +7,8 @@ program takes longer to make its classes than to compile it. Imports nothing of 
         vectors: int = 2
         parts: list[int] = field(default_factory=list)
 
-`__init__` is written out as Python when a class makes its first object; the other methods are shared by all classes.
+`__init__` is written out as Python when a class makes its first object (it ends with `__post_init__`, if there is one);
+the other methods are shared by all classes.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ def _written_init(cls: type, fields: dict[str, Field], frozen: bool) -> Callable
         else:
             parameters.append(name)
         body.append(f" put(self, {name!r}, {value})" if frozen else f" self.{name} = {value}")
+    if hasattr(cls, "__post_init__"):
+        body.append(" self.__post_init__()")
     exec(f"def __init__(self, {', '.join(parameters)}):\n" + "\n".join(body or [" pass"]), names)
     init = names["__init__"]
     init.__qualname__ = f"{cls.__qualname__}.__init__"

@@ -7,20 +7,20 @@ verify, dump, print, stop, skip, time. Imports errors, options, ir; the printer 
 from __future__ import annotations
 
 import os
-import re
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from pathlib import Path
 from time import perf_counter
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from hilo.errors import Error
 from hilo.ir.module import Function, Module
 from hilo.options import DEFAULT, Options
 from hilo.record import field, record
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 T = TypeVar("T")
 Pass = Callable[[Function], Function]
@@ -178,6 +178,9 @@ class Trace:
 
     def _dump(self, s: State) -> None:
         """Write `<dump>/003.cse.mlir`, whole or not at all."""
+        import re
+        from pathlib import Path
+
         index = len(self.states) - 1
         suffix = "mlir" if isinstance(s.program, Function | Module) else "txt"
         name = f"{index:03}.{re.sub(r'[^A-Za-z0-9_.#-]', '_', s.label)}.{suffix}"
@@ -231,6 +234,8 @@ def verify_after(s: State) -> None:
 
 def write_whole(path: Path, text: str) -> None:
     """Write `text` to `path` so that nobody ever sees half of it. Raises `Error` if that fails."""
+    import tempfile
+
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -17,7 +17,7 @@ from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.ops.fusion import composes_region
 from hilo.options import Options
-from hilo.passes.element_loops import LOOPS
+from hilo.passes.element_bodies import LOOPS
 from hilo.pipeline import optimize
 from hilo.rewrite.regions import regions
 from hilo.testing.agree import agree

@@ -3,8 +3,8 @@ instruction set. Imports loop and ir.dtypes; LLVM only when the host is asked fo
 
 from __future__ import annotations
 
+import os
 from functools import cache
-from pathlib import Path
 from typing import Final
 
 from hilo.errors import Error
@@ -122,14 +122,24 @@ NAMED: Final[dict[str, Target]] = {
 def _cache_sizes() -> dict[str, int]:
     """The host's cache sizes from Linux's sysfs; empty where that is not to be had."""
     sizes: dict[str, int] = {}
-    for index in sorted(Path("/sys/devices/system/cpu/cpu0/cache").glob("index*")):
+    folder = "/sys/devices/system/cpu/cpu0/cache"
+    try:
+        names = sorted(n for n in os.listdir(folder) if n.startswith("index"))
+    except OSError:
+        return sizes
+    for name in names:
         try:
-            kind, level, size = ((index / f).read_text().strip() for f in ("type", "level", "size"))
+            kind, level, size = (_line(f"{folder}/{name}/{f}") for f in ("type", "level", "size"))
         except OSError:
             continue
         if kind != "Instruction" and size.endswith("K") and level in "123":
             sizes[f"l{level}"] = int(size[:-1]) << 10
     return sizes
+
+
+def _line(path: str) -> str:
+    with open(path) as file:
+        return file.read().strip()
 
 
 @cache

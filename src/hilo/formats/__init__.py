@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import Final
 
 from hilo.errors import Error
@@ -34,7 +33,8 @@ def sniff(data: bytes) -> str:
 def load(path: str | os.PathLike[str]) -> Module:
     """The module in the file `path`. Raises `Error` for a file that cannot be read or holds no program."""
     try:
-        data = Path(path).read_bytes()
+        with open(path, "rb") as file:
+            data = file.read()
     except (OSError, ValueError) as e:  # ValueError: a name that no file can have
         raise Error(f"cannot read the file: {getattr(e, 'strerror', None) or e}", loc=os.fspath(path)) from None
     return parse(data, os.fspath(path))

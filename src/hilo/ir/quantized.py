@@ -119,15 +119,15 @@ def storage_range(t: DType) -> tuple[int, int]:
 
 
 # ---- text
-_HEAD: Final = re.compile(r"!quant\.uniform<\s*(ui?|i)(\d+)\s*(?:<\s*(-?\d+)\s*:\s*(-?\d+)\s*>)?\s*:\s*(\w+)\s*")
-_AXIS: Final = re.compile(r":\s*(-?\d+)\s*")
-_BLOCKS: Final = re.compile(r":\s*\{([^{}]*)\}\s*")
-_NUMBER: Final = re.compile(r"\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(?::\s*(-?\d+))?\s*")
+_HEAD: Final = r"!quant\.uniform<\s*(ui?|i)(\d+)\s*(?:<\s*(-?\d+)\s*:\s*(-?\d+)\s*>)?\s*:\s*(\w+)\s*"
+_AXIS: Final = r":\s*(-?\d+)\s*"
+_BLOCKS: Final = r":\s*\{([^{}]*)\}\s*"
+_NUMBER: Final = r"\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*(?::\s*(-?\d+))?\s*"
 
 
 def parse(text: str) -> QuantizedType:
     """The type spelled `text` in MLIR. Raises `Error` if it is not spelled well, or breaks a constraint."""
-    m = _HEAD.match(text)
+    m = re.compile(_HEAD).match(text)
     if m is None or not text.rstrip().endswith(">"):
         if text.startswith("!quant.uniform"):
             raise Error(f"{text[:80]} is no quantized type, which begins like !quant.uniform<i8:f32 or <u8<0:9>:f32")
@@ -139,9 +139,9 @@ def parse(text: str) -> QuantizedType:
     rest = text[m.end() : text.rstrip().rindex(">")]
     axes: list[int] = []
     blocks: list[int] = []
-    if a := _AXIS.match(rest):
+    if a := re.compile(_AXIS).match(rest):
         axes, rest = [int(a[1])], rest[a.end() :]
-    elif a := _BLOCKS.match(rest):
+    elif a := re.compile(_BLOCKS).match(rest):
         pairs = [p.split(":") for p in a[1].split(",") if p.strip()]
         if not pairs or any(len(p) != 2 or not all(x.strip().isdigit() for x in p) for p in pairs):
             raise Error(f"{a[1]!r} are no dimensions and block sizes")
@@ -169,7 +169,7 @@ def _numbers(text: str, out: list[tuple[float, int]], at: int) -> tuple[tuple[in
             if depth > 64:
                 raise Error("scales nest too deeply")
             continue
-        m = _NUMBER.match(text, at)
+        m = re.compile(_NUMBER).match(text, at)
         if m is None:
             raise Error("a scale is expected in a quantized type")
         try:

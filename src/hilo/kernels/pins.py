@@ -7,7 +7,6 @@ noted in the kernel (`Lowered.choices`), so that nothing else lists which knobs 
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -247,7 +246,9 @@ def content(op: Op) -> str:
     """A hash of what the kernel of `op` follows from: kind, attributes, types, which operands are equal or constant."""
     first = {o: i for i, o in reversed(list(enumerate(op.operands)))}
     operands = [(repr(o.type), first[o], o.name == "constant") for o in op.operands]
-    return hashlib.sha256(f"{operands} {_op_text(op, {})}".encode()).hexdigest()
+    from hashlib import sha256
+
+    return sha256(f"{operands} {_op_text(op, {})}".encode()).hexdigest()
 
 
 def _op_text(op: Op, numbers: Mapping[Op, int]) -> str:
@@ -263,7 +264,9 @@ def _value_text(value: Any) -> str:
         lines = [_op_text(o, numbers) for o in numbers]
         return "{" + ";".join([*lines, *(str(numbers[r]) for r in value.results)]) + "}"
     if isinstance(value, Array):
-        return f"{value.type!r}:{hashlib.sha256(value.data.tobytes()).hexdigest()}"
+        from hashlib import sha256
+
+        return f"{value.type!r}:{sha256(value.data.tobytes()).hexdigest()}"
     if isinstance(value, tuple):
         return f"({','.join(map(_value_text, value))})"
     return repr(value)

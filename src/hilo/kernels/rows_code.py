@@ -6,7 +6,6 @@ Imports ops, loop, kernels. The loop nests themselves: rows.py (some rows at a t
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -26,12 +25,13 @@ from hilo.loop.element import Elem
 from hilo.loop.index import Index
 from hilo.ops.fusion import Elements, Indices, Source
 from hilo.ops.rows import at_shape, captures, initial, inputs, read_in_place
+from hilo.record import field, record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Row:
     """One row (or vector of rows) in the making: its indices, the values of its reductions, its scratch."""
 

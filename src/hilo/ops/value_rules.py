@@ -6,17 +6,12 @@ What cannot be known before the program runs is checked when it runs.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from hilo.errors import require
 from hilo.ir.op import Op
+from hilo.ir.registry import lookup
 from hilo.ir.types import TensorType, compatible
-from hilo.ops.concat_pad import pad
-from hilo.ops.convolution import convolution
-from hilo.ops.dynamic_shape import known
-from hilo.ops.gather import gather
-from hilo.ops.shape import broadcast_in_dim, reshape
-from hilo.ops.slicing import slice_
 
 Ints = tuple[int, ...]
 
@@ -29,6 +24,8 @@ def check_values(op: Op) -> None:
 
 
 def _ints(x: Op) -> Ints | None:
+    from hilo.ops.dynamic_shape import known
+
     value = known(x)
     return None if value is None else tuple(int(v) for v in value.reshape(-1))
 
@@ -43,13 +40,14 @@ def _declared(op: Op, shape: Ints, rule: str) -> TensorType:
 
 def _reshape(op: Op) -> None:
     if (shape := _ints(op.operands[1])) is not None:
-        reshape.infer(op.operands[0].type, type=_declared(op, shape, "C4"))
+        lookup("stablehlo.reshape").infer(op.operands[0].type, type=_declared(op, shape, "C4"))
 
 
 def _broadcast(op: Op) -> None:
     if (shape := _ints(op.operands[1])) is not None:
         dims = op.attrs["broadcast_dimensions"]
-        broadcast_in_dim.infer(op.operands[0].type, broadcast_dimensions=dims, type=_declared(op, shape, "C7"))
+        kind = lookup("stablehlo.broadcast_in_dim")
+        kind.infer(op.operands[0].type, broadcast_dimensions=dims, type=_declared(op, shape, "C7"))
 
 
 def _iota(op: Op) -> None:
@@ -57,15 +55,15 @@ def _iota(op: Op) -> None:
         _declared(op, shape, "C2")
 
 
-def _like_static(kind: Any, first: int, names: tuple[str, ...], rule: str) -> Callable[[Op], None]:
-    """The check of an op that is `kind` with attributes `names` as operands, from operand number `first`."""
+def _like_static(name: str, first: int, names: tuple[str, ...], rule: str) -> Callable[[Op], None]:
+    """The check of an op that is `name` with attributes `names` as operands, from operand number `first`."""
 
     def check(op: Op) -> None:
         found = [_ints(x) for x in op.operands[first : first + len(names)]]
         if None not in found:
             attrs = {k: v for k, v in op.attrs.own().items() if k != "type"}
             types = [x.type for x in op.operands[:first]]
-            want = kind.infer(*types, **attrs, **dict(zip(names, found, strict=True)))
+            want = lookup(f"stablehlo.{name}").infer(*types, **attrs, **dict(zip(names, found, strict=True)))
             require(compatible(want, op.type), rule, "the result is {w}, but {t} is declared", w=want, t=op.type)
 
     return check
@@ -74,10 +72,11 @@ def _like_static(kind: Any, first: int, names: tuple[str, ...], rule: str) -> Ca
 def _convolution(op: Op) -> None:
     if (found := _ints(op.operands[2])) is not None:
         pairs = tuple(zip(found[::2], found[1::2], strict=True))
-        convolution.infer(op.operands[0].type, op.operands[1].type, padding=pairs, **op.attrs.own())
+        kind = lookup("stablehlo.convolution")
+        kind.infer(op.operands[0].type, op.operands[1].type, padding=pairs, **op.attrs.own())
 
 
-_pad_whole = _like_static(pad, 2, ("edge_padding_low", "edge_padding_high", "interior_padding"), "C4")
+_pad_whole = _like_static("pad", 2, ("edge_padding_low", "edge_padding_high", "interior_padding"), "C4")
 
 
 def _pad(op: Op) -> None:
@@ -97,8 +96,8 @@ _CHECKS: Final[dict[str, Callable[[Op], None]]] = {
     "stablehlo.dynamic_broadcast_in_dim": _broadcast,
     "stablehlo.dynamic_iota": _iota,
     "stablehlo.dynamic_pad": _pad,
-    "stablehlo.dynamic_gather": _like_static(gather, 2, ("slice_sizes",), "C22"),
+    "stablehlo.dynamic_gather": _like_static("gather", 2, ("slice_sizes",), "C22"),
     "stablehlo.dynamic_conv": _convolution,
     "stablehlo.rng": _rng,
-    "stablehlo.real_dynamic_slice": _like_static(slice_, 1, ("start_indices", "limit_indices", "strides"), "C5"),
+    "stablehlo.real_dynamic_slice": _like_static("slice", 1, ("start_indices", "limit_indices", "strides"), "C5"),
 }

@@ -11,8 +11,6 @@ from hilo.ir.module import Function, Module
 from hilo.ir.op import Op
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import Results
-from hilo.ops.calls import custom_call
-from hilo.ops.shardy import check_whole, manual_computation, named_computation
 from hilo.passes.futures import lower_futures
 from hilo.rewrite.bodies import instantiate
 from hilo.rewrite.regions import Effects, Regions, regions
@@ -20,6 +18,7 @@ from hilo.rewrite.regions import Effects, Regions, regions
 #: The most ops that inlining may produce; beyond it a program is refused with a word why.
 LIMIT: Final = 1_000_000
 
+_COMPUTATIONS: Final = ("sdy.manual_computation", "sdy.named_computation")
 _CALLEE: Final = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 
@@ -116,12 +115,12 @@ class _Inliner:
                     op = op.with_operands([new.get(x, x) for x in op.operands])
                     break
             callee = callee_of(op)
-            if op.kind in (manual_computation, named_computation):
+            if op.kind.full_name in _COMPUTATIONS:
                 results = self.in_place(op, kept)
             elif (known_op := op_of_composite(op)) is not None:
                 kept.append(known_op)
                 results = (known_op,)
-            elif op.kind is custom_call and (body := self.known_call(op)) is not None:
+            elif op.kind.full_name == "stablehlo.custom_call" and (body := self.known_call(op)) is not None:
                 copies, results = instantiate(body, op.operands, op.loc)
                 kept += copies
             elif callee is not None:
@@ -154,6 +153,8 @@ class _Inliner:
         """The results of the region of a computation, its ops copied to `out`."""
         body: Function = op.attrs["body"]
         try:
+            from hilo.ops.shardy import check_whole
+
             check_whole([o.type for o in op.operands], op.type, body)
         except Error as e:
             raise e.at(op.loc, op.kind.full_name) from None

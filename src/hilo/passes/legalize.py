@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from hilo.custom_calls import registry
 from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
+from hilo.ir.quantized import POOL
 from hilo.ir.types import OpaqueType, TensorType, Type, UnrankedType, result_types
-from hilo.passes.custom_calls import simpler_call
 from hilo.passes.element_loops import element_loops
-from hilo.passes.quantized import lower_quantized
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
 from hilo.rewrite.pattern import Pattern, Symbol
@@ -25,7 +23,11 @@ def legalize(f: Function) -> Function:
 
     Raises `Unsupported`, with op and location, for what cannot be compiled.
     """
-    f = element_loops(rewrite(lower_quantized(f), _expansions()))
+    if POOL:  # there are quantized types
+        from hilo.passes.quantized import lower_quantized
+
+        f = lower_quantized(f)
+    f = element_loops(rewrite(f, _expansions()))
     _check(f)
     return f
 
@@ -44,9 +46,15 @@ class Expansions(RuleSet):
 @cache
 def _expansions() -> RuleSet:
     rules = Expansions("expand")
-    rules.rule(custom_call)(simpler_call)
+    rules.rule(custom_call)(_simpler_call)
     rules.rule(dot)(dot_is_general)
     return rules
+
+
+def _simpler_call(op: Op) -> Op | None:
+    from hilo.passes.custom_calls import simpler_call
+
+    return simpler_call(op)
 
 
 def _expansion(kind: OpDef) -> Rule:
@@ -105,6 +113,8 @@ def _check(f: Function) -> None:
 def _check_kind(op: Op) -> None:
     name = op.kind.full_name
     if name == "stablehlo.custom_call":
+        from hilo.custom_calls import registry
+
         try:
             registry.find(op.attrs["call_target_name"])
         except Error as e:

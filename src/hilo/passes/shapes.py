@@ -24,6 +24,7 @@ from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
 from hilo.ir.registry import lookup
 from hilo.ir.types import Dim, Results, TensorType, TupleType, Type, equations, holds_unknown_sizes, result_types
+from hilo.passes.computed_size import ComputedSize
 from hilo.passes.custom_calls import sized_call
 from hilo.passes.inline import inline
 from hilo.passes.quantized import lower_quantized
@@ -34,19 +35,6 @@ from hilo.passes.shape_values import value_of
 COMPUTED = "values that the program computes"
 MOST_ELEMENTS = 16  # of an integer argument that may hold sizes
 _REGIONS_OF_VALUES = ("stablehlo.while", "stablehlo.if", "stablehlo.case")
-
-
-class ComputedSize(Unsupported):
-    """A size depends on integers that the program computes: the ops `causes`, of the function that was refined."""
-
-    def __init__(self, message: str, *, loc: object | None = None, op: str | None = None,
-                 causes: Sequence[Op] = ()) -> None:  # fmt: skip
-        super().__init__(message, loc=loc, op=op)
-        self.causes = tuple(causes)
-
-    def at(self, loc: object | None, op: str | None = None) -> ComputedSize:
-        loc = self.loc if self.loc is not None else loc
-        return ComputedSize(self.message, loc=loc, op=self.op or op, causes=self.causes)
 
 
 def refine(f: Function, module: Module | None = None) -> Function:

@@ -42,7 +42,7 @@ def simplify(f: Function, options: Options = DEFAULT) -> Function:
 @cache
 def rules_for(fast_math: frozenset[str], fold_elements: int) -> RuleSet:
     """All of hilo's rules that these options allow."""
-    from hilo.rules import ALL  # rules are loaded with the first function that needs them
+    from hilo.rules import Rules  # rules are loaded with the first function that needs them
     from hilo.rules.fold import folding
 
-    return (folding(fold_elements) + ALL).without_value_changes(fast_math)
+    return Rules(folding(fold_elements), fast_math)

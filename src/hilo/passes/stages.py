@@ -12,8 +12,9 @@ from hilo.errors import Unsupported
 from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Op
 from hilo.ir.types import TensorType
+from hilo.passes.computed_size import ComputedSize
 from hilo.passes.quantized import lower_quantized
-from hilo.passes.shapes import ComputedSize, refine
+from hilo.passes.shapes import refine
 from hilo.record import record
 from hilo.rewrite.regions import Effects
 

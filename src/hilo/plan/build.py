@@ -13,9 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from hilo.custom_calls import registry
-from hilo.custom_calls.signature import signature_of
-from hilo.custom_calls.site import call_site
 from hilo.errors import Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Array, Op
@@ -274,6 +271,10 @@ def _switch(scope: Scope, op: Op) -> Slot:
 
 def _custom_call(scope: Scope, op: Op) -> Slot:
     """Code outside of the program. A result that is the alias of an operand has the operand's value at its place."""
+    from hilo.custom_calls import registry
+    from hilo.custom_calls.signature import signature_of
+    from hilo.custom_calls.site import call_site
+
     target = registry.find(op.attrs["call_target_name"])
     operands = list(_leaves([scope.slots[o] for o in op.operands]))
     aliases = signature_of(op).aliases

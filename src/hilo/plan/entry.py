@@ -8,15 +8,17 @@ Imports custom_calls, loop, kernels, plan.program.
 
 from __future__ import annotations
 
-from hilo.custom_calls.element_types import NUMBERS
-from hilo.custom_calls.signature import signature_of
+from typing import TYPE_CHECKING
+
 from hilo.ir.dims import Atom, Number, Size, larger, smaller
 from hilo.kernels.lowered import Phase
 from hilo.loop import sizes
 from hilo.loop.builder import I8, I32, I64, PTR, Builder, Func, Node
 from hilo.loop.inline import inline, size
-from hilo.plan.profile import STEP_BYTES, Profile, Timed
 from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch, While
+
+if TYPE_CHECKING:
+    from hilo.plan.profile import Profile, Timed
 
 CHUNK_STEPS = 128  # steps per outlined function
 INLINE_COST = 50_000.0  # ns of work below which a kernel runs on the calling thread
@@ -63,6 +65,8 @@ def emit_entry(program: Program, name: str = "entry", *, portable: bool = False)
 
 def open_dims(s: HostCall) -> list[Size]:
     """The run-time sizes among the dims of a call's operands and results: it finds them before its pointers."""
+    from hilo.custom_calls.signature import signature_of  # few programs call out
+
     g = signature_of(s.op)
     dims = [d for t in (*g.operand_tensors(), *g.result_tensors()) for d in t.shape]
     return [d for d in dims if isinstance(d, Size)]
@@ -70,6 +74,8 @@ def open_dims(s: HostCall) -> list[Size]:
 
 def _call_size(s: HostCall) -> int:
     """Bytes of the structs of a call by hilo's own convention."""
+    from hilo.custom_calls.signature import signature_of
+
     g = signature_of(s.op)
     types = (*g.operand_tensors(), *g.result_tensors())
     return _CALL_BYTES + sum(_BUFFER_BYTES + 8 * t.rank for t in types)
@@ -168,7 +174,7 @@ class _Writer:
 
     def steps(self, steps: list[Step]) -> None:
         for s in steps:
-            if self.layout.profile is not None and isinstance(s, Timed):
+            if self.layout.profile is not None and isinstance(s, Call | HostCall | Copy):
                 self.timed(s, self.layout.profile)
             elif isinstance(s, Call):
                 self.call(s)
@@ -183,6 +189,8 @@ class _Writer:
 
     def timed(self, s: Timed, profile: Profile) -> None:
         """A step between two looks at the clock; its counters are in a constant that is the program's own."""
+        from hilo.plan.profile import STEP_BYTES
+
         b = self.b
         before = self.now()
         if isinstance(s, Call):
@@ -246,6 +254,9 @@ class _Writer:
 
     def direct_call(self, s: HostCall) -> None:
         """Call native code by hilo's own convention: fills its structs, which lie on the stack."""
+        from hilo.custom_calls.element_types import NUMBERS
+        from hilo.custom_calls.signature import signature_of
+
         b, g = self.b, signature_of(s.op)
         types = (*g.operand_tensors(), *g.result_tensors())
         if self.call_block is None:

@@ -7,16 +7,18 @@ program from a function, `plan/assign.py` gives the temporaries their offsets, `
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hilo.custom_calls.registry import Target
 from hilo.ir.dims import Atom, Guard, Number
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.kernels.lowered import Lowered
 from hilo.record import field, record
+
+if TYPE_CHECKING:
+    from hilo.custom_calls.registry import Target
 
 
 @record(eq=False)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 from hilo.ir.op import Op, OpDef
@@ -15,8 +15,7 @@ from hilo.rewrite.pattern import Pattern, Symbol
 def caller(depth: int) -> str:
     """`rules/algebra.py:12` of the code `depth` frames above the function that asks."""
     frame = sys._getframe(depth + 1)
-    path = Path(frame.f_code.co_filename)
-    return f"{path.parent.name}/{path.name}:{frame.f_lineno}"
+    return f"{'/'.join(frame.f_code.co_filename.split(os.sep)[-2:])}:{frame.f_lineno}"
 
 
 class Ready:

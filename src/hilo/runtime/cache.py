@@ -15,25 +15,27 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
-import json
 import os
 import stat
 import sys
-import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
+from itertools import count
+from typing import TYPE_CHECKING
 
 from hilo.record import record
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FORMAT = 1  # raise it when the meaning of entries changes
 _MAGIC = b"hilo cache\n"
 _SUFFIX = ".entry"
 _TEMPORARY = ".tmp"
 _STALE = 3600  # seconds after which a temporary file is a leftover of a process that died
+_NUMBERS = count()  # of temporary files
 _EVICTED_KEPT = 4096  # names of evicted entries that are remembered, to explain misses
 
 
@@ -46,24 +48,28 @@ class Key:
 
     @classmethod
     def of(cls, text: str | bytes, **circumstances: str) -> Key:
+        import hashlib  # loaded where it is used, like json: a process without a cache needs neither
+
         data = text.encode() if isinstance(text, str) else text
         return cls(hashlib.sha256(data).hexdigest(), tuple(sorted(circumstances.items())))
 
     @property
     def name(self) -> str:
         """The entry's file name."""
+        import hashlib
+        import json
+
         around = hashlib.sha256(json.dumps([FORMAT, self.circumstances]).encode()).hexdigest()
         return f"{self.text_hash[:40]}-{around[:24]}{_SUFFIX}"
 
 
-def default_directory() -> Path | None:
+def default_directory() -> str | None:
     """`$XDG_CACHE_HOME/hilo`, else `~/.cache/hilo`; None for a user without a home."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(base):
-        return Path(base, "hilo")
-    with contextlib.suppress(RuntimeError):
-        return Path.home() / ".cache" / "hilo"
-    return None
+        return os.path.join(base, "hilo")
+    home = os.path.expanduser("~")
+    return os.path.join(home, ".cache", "hilo") if home != "~" else None
 
 
 class Cache:
@@ -87,20 +93,32 @@ class Cache:
         self._lock = threading.Lock()
         self._size: int | None = None  # bytes on disk, once counted
         self._warned = False
-        root = Path(os.path.expanduser(directory)) if directory else default_directory()
+        root = os.path.expanduser(directory) if directory else default_directory()
         if enabled and root is None:
             self._off = "there is no home directory; set HILO_CACHE_DIR"
-        self.directory = (root or Path()) / f"v{FORMAT}"
+        self._folder = os.path.join(root or "", f"v{FORMAT}")
         if not self._off:
             self._off = self._why_unusable()
             if self._off:
                 self._warn(self._off)
 
+    @property
+    def directory(self) -> Path:
+        """Where the entries are."""
+        from pathlib import Path
+
+        return Path(self._folder)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it keeps nothing and says nothing of what it misses."""
+        return bool(self._off) and not self._explain
+
     def get(self, key: Key) -> bytes | None:
         """The data put for `key`, or None."""
         if self._off:
             return self._miss(key, self._off)
-        path = self.directory / key.name
+        path = os.path.join(self._folder, key.name)
         try:
             raw = _read(path)
         except FileNotFoundError:
@@ -110,7 +128,7 @@ class Cache:
         data = _unpack(raw, key)
         if data is None:
             with contextlib.suppress(OSError):
-                path.unlink()
+                os.unlink(path)
             return self._miss(key, "the entry was damaged and is dropped")
         with contextlib.suppress(OSError):
             os.utime(path)  # used now
@@ -126,7 +144,7 @@ class Cache:
         try:
             self._write(key.name, raw)
         except OSError as error:
-            self._warn(f"cannot write to {self.directory}: {error.strerror or error}")
+            self._warn(f"cannot write to {self._folder}: {error.strerror or error}")
             return
         with self._lock:
             if self._size is not None:
@@ -135,20 +153,31 @@ class Cache:
                 self._size = self._prune(key.name)
 
     def _write(self, name: str, raw: bytes) -> None:
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(suffix=_TEMPORARY, prefix=name[:16], dir=self.directory)
+        handle, temporary = self._new_file(name)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(raw)
-            os.replace(temporary, self.directory / name)
+            os.replace(temporary, os.path.join(self._folder, name))
         except BaseException:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
 
+    def _new_file(self, name: str) -> tuple[int, str]:
+        """A file that nobody else has, open for writing, and its path."""
+        while True:
+            unique = f"{name[:16]}-{os.getpid()}-{time.time_ns():x}-{next(_NUMBERS)}{_TEMPORARY}"
+            path = os.path.join(self._folder, unique)
+            try:
+                return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), path
+            except FileExistsError:
+                continue
+            except FileNotFoundError:
+                os.makedirs(self._folder, mode=0o700, exist_ok=True)
+
     def _entries(self) -> Iterator[tuple[float, int, str]]:
         """(time of last use, size, name) of each entry; leftovers of dead processes are removed on the way."""
-        with os.scandir(self.directory) as files:
+        with os.scandir(self._folder) as files:
             for file in files:
                 with contextlib.suppress(OSError):
                     status = file.stat()
@@ -173,7 +202,7 @@ class Cache:
             if name == newest:
                 continue
             with contextlib.suppress(FileNotFoundError, PermissionError):
-                os.unlink(self.directory / name)
+                os.unlink(os.path.join(self._folder, name))
                 evicted.append(name)
             total -= size
         names = (self._evicted() + evicted)[-_EVICTED_KEPT:]
@@ -183,22 +212,23 @@ class Cache:
 
     def _evicted(self) -> list[str]:
         try:
-            return (self.directory / "evicted").read_text().split()
+            with open(os.path.join(self._folder, "evicted")) as file:
+                return file.read().split()
         except (OSError, UnicodeDecodeError):
             return []
 
     def _why_unusable(self) -> str:
         """Why code from the directory must not be run, or "". A directory that is not there yet is fine."""
         try:
-            status = self.directory.stat()
+            status = os.stat(self._folder)
         except FileNotFoundError:
             return ""
         except (OSError, ValueError) as error:  # ValueError: a name that no file can have
-            return f"{self.directory}: {getattr(error, 'strerror', None) or error}"
+            return f"{self._folder}: {getattr(error, 'strerror', None) or error}"
         if hasattr(os, "getuid") and status.st_uid not in (os.getuid(), 0):
-            return f"{self.directory} belongs to another user"
+            return f"{self._folder} belongs to another user"
         if os.name == "posix" and status.st_mode & 0o002:
-            return f"anybody may write to {self.directory}"
+            return f"anybody may write to {self._folder}"
         return ""
 
     def _why_missing(self, key: Key) -> str:
@@ -225,7 +255,7 @@ class Cache:
             warnings.warn(f"hilo works without its cache of compiled code: {why}", RuntimeWarning, stacklevel=3)
 
 
-def _read(path: Path) -> bytes:
+def _read(path: str | Path) -> bytes:
     """The bytes of a plain file. `OSError` for anything else: opening a pipe must not wait for its writer."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -234,6 +264,9 @@ def _read(path: Path) -> bytes:
 
 
 def _pack(data: bytes, key: Key) -> bytes:
+    import hashlib
+    import json
+
     header = {"circumstances": dict(key.circumstances), "text": key.text_hash, "size": len(data),
               "sha256": hashlib.sha256(data).hexdigest()}  # fmt: skip
     return _MAGIC + json.dumps(header).encode() + b"\n" + data
@@ -241,6 +274,8 @@ def _pack(data: bytes, key: Key) -> bytes:
 
 def _unpack(raw: bytes, key: Key) -> bytes | None:
     """The data of an entry's file, or None if it is damaged or not that of `key`."""
+    import hashlib
+
     header, data = _split(raw)
     whole = header.get("size") == len(data) and header.get("sha256") == hashlib.sha256(data).hexdigest()
     same = header.get("text") == key.text_hash and header.get("circumstances") == dict(key.circumstances)
@@ -249,6 +284,8 @@ def _unpack(raw: bytes, key: Key) -> bytes | None:
 
 def _split(raw: bytes) -> tuple[dict, bytes]:
     """Header and data; an empty header if there is none."""
+    import json
+
     if not raw.startswith(_MAGIC):
         return {}, b""
     line, _, data = raw[len(_MAGIC) :].partition(b"\n")

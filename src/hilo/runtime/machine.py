@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 
 def default_threads(root: str = "/") -> int:
@@ -42,45 +41,46 @@ def _affinity() -> set[int]:
 
 def _physical_cores(root: str) -> int:
     """Distinct cores among the allowed processors; a processor whose siblings are unknown counts as a core."""
-    cpus = Path(root, "sys/devices/system/cpu")
-    return len({_read(cpus / f"cpu{c}/topology/thread_siblings_list") or str(c) for c in _affinity()})
+    cpus = os.path.join(root, "sys/devices/system/cpu")
+    return len({_read(f"{cpus}/cpu{c}/topology/thread_siblings_list") or str(c) for c in _affinity()})
 
 
 def _cpu_quotas(root: str) -> Iterator[tuple[int, int]]:
     """(quota, period) of every CPU limit on the way from this process's cgroup to the root (versions 2 and 1)."""
     for folder in _cgroup_folders(root, "cpu"):
-        fields = _read(folder / "cpu.max").split()
+        fields = _read(f"{folder}/cpu.max").split()
         if not fields:
-            fields = [_read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us")]
+            fields = [_read(f"{folder}/cpu.cfs_quota_us"), _read(f"{folder}/cpu.cfs_period_us")]
         if len(fields) == 2 and fields[0].isdecimal() and fields[1].isdecimal() and int(fields[1]) > 0:
             yield int(fields[0]), int(fields[1])
 
 
 def _memory_limits(root: str) -> Iterator[int]:
     for folder in _cgroup_folders(root, "memory"):
-        text = _read(folder / "memory.max") or _read(folder / "memory.limit_in_bytes")
+        text = _read(f"{folder}/memory.max") or _read(f"{folder}/memory.limit_in_bytes")
         if text.isdecimal():
             yield int(text)
 
 
-def _cgroup_folders(root: str, controller: str) -> Iterator[Path]:
+def _cgroup_folders(root: str, controller: str) -> Iterator[str]:
     """The cgroup folders of this process for `controller`, innermost first, in each mounted hierarchy."""
-    for line in _read(Path(root, "proc/self/cgroup")).splitlines():
+    for line in _read(os.path.join(root, "proc/self/cgroup")).splitlines():
         number, controllers, path = (line.split(":", 2) + ["", ""])[:3]
         if number == "0" and not controllers:
-            mount = Path(root, "sys/fs/cgroup")
+            mount = os.path.join(root, "sys/fs/cgroup")
         elif controller in controllers.split(","):
-            mount = Path(root, "sys/fs/cgroup", controller)
+            mount = os.path.join(root, "sys/fs/cgroup", controller)
         else:
             continue
         parts = [p for p in path.split("/") if p not in ("", "..")]
         # Inside a container the path may be the host's: what does not exist is skipped, the mount itself remains.
         for depth in range(len(parts), -1, -1):
-            yield mount.joinpath(*parts[:depth])
+            yield os.path.join(mount, *parts[:depth])
 
 
-def _read(path: Path) -> str:
+def _read(path: str) -> str:
     try:
-        return path.read_text().strip()
+        with open(path) as file:
+            return file.read().strip()
     except (OSError, UnicodeDecodeError):
         return ""

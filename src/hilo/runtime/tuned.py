@@ -5,12 +5,9 @@ An entry is a file of its own, written whole or not at all; a damaged one counts
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import Final
 
 from hilo.runtime.cache import Cache, Key, default_directory
@@ -23,15 +20,15 @@ class Tuned:
     """Values by kernel for the machine that `machine` describes."""
 
     def __init__(self, directory: str = "", **machine: str) -> None:
-        root = Path(os.path.expanduser(directory)) if directory else default_directory()
-        self._folder = root / FOLDER if root is not None else None
+        root = os.path.expanduser(directory) if directory else default_directory()
+        self._folder = os.path.join(root, FOLDER) if root is not None else None
         self._machine = machine
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was ever kept here: looking further is no use."""
         try:
-            return self._folder is None or not self._folder.is_dir()
+            return self._folder is None or not os.path.isdir(self._folder)
         except (OSError, ValueError):
             return True
 
@@ -43,7 +40,9 @@ class Tuned:
             files = sorted((f.name, f.stat().st_mtime_ns) for f in os.scandir(self._cache.directory))
         except OSError:
             return ""
-        return hashlib.sha256(repr(files).encode()).hexdigest()
+        from hashlib import sha256
+
+        return sha256(repr(files).encode()).hexdigest()
 
     @cached_property
     def _cache(self) -> Cache:
@@ -52,6 +51,8 @@ class Tuned:
     def get(self, kernel: str) -> dict[str, str]:
         """The values found for a kernel (`pins.content`); empty if there are none."""
         data = None if self.is_empty else self._cache.get(self._key(kernel))
+        import json
+
         try:
             found = json.loads(data or b"{}")
         except (ValueError, RecursionError):
@@ -62,6 +63,8 @@ class Tuned:
 
     def put(self, kernel: str, values: Mapping[str, str]) -> None:
         """Keep values for a kernel; none at all are kept, too, since they replace others."""
+        import json
+
         self._cache.put(self._key(kernel), json.dumps(dict(values)).encode())
 
     def _key(self, kernel: str) -> Key:

@@ -5,10 +5,14 @@ What JAX, PyTorch and TensorFlow print is read, in the pretty and the generic fo
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from hilo.formats.mlir_text.lexer import Source
 from hilo.formats.mlir_text.module import parse_source
-from hilo.formats.mlir_text.printer import print_function, print_module
 from hilo.ir.module import Module
+
+if TYPE_CHECKING:
+    from hilo.formats.mlir_text.printer import print_function, print_module
 
 
 def parse(text: str | bytes, filename: str = "<text>") -> Module:
@@ -34,6 +38,14 @@ def parse_pieces(text: str | bytes, filename: str = "<text>") -> list[Module]:
         else:
             piece.append(row)
     return modules
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("print_function", "print_module"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hilo.formats.mlir_text import printer  # a program that is compiled is never printed
+
+    return getattr(printer, name)
 
 
 __all__ = ["parse", "parse_pieces", "print_function", "print_module"]

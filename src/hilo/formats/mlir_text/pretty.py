@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
-from hilo.formats.mlir_text import checks, convolution, forms, shardy, special, structured
+from hilo.formats.mlir_text import checks, forms, special
 from hilo.formats.mlir_text.generic import parse_generic
 from hilo.formats.mlir_text.names import MHLO_FUNCTIONS
 from hilo.formats.mlir_text.parser import Parser, Syntax
@@ -17,6 +18,21 @@ if TYPE_CHECKING:
     Parse = Callable[[Parser, str], Syntax]
     Print = Callable[[Printer, Op], str | None]
 
+
+
+class _Later:
+    """A file of forms that not every program has: loaded when one of them is read or written."""
+
+    def __init__(self, file: str) -> None:
+        self.file = f"hilo.formats.mlir_text.{file}"
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return lambda *args: getattr(import_module(self.file), name)(*args)
+
+
+convolution, shardy, structured = map(_Later, ("convolution", "shardy", "structured"))
+_MARKS: Final = ("sharding_constraint", "reshard", "data_flow_edge", "propagation_barrier", "sharding_group")
+_COMPUTATIONS: Final = ("manual_computation", "named_computation")
 _SPECIAL: Final[dict[str, tuple[Parse, Print]]] = {
     "compare": (special.parse_compare, special.print_compare),
     "composite": (special.parse_composite, special.print_composite),
@@ -36,8 +52,8 @@ PRETTY: Final[dict[str, Parse]] = {
     **{f"{d}.{name}": parse for d in ("stablehlo", "mhlo") for name, (parse, _) in _SPECIAL.items()},
     **{f"chlo.{name}": f.parse for name, f in forms.CHLO_FORMS.items()},
     **{f"interpreter.{name}": f.parse for name, f in forms.INTERPRETER_FORMS.items()},
-    **{f"sdy.{name}": shardy.parse_mark for name in shardy.MARKS},
-    **{f"sdy.{name}": shardy.parse_computation for name in shardy.COMPUTATIONS},
+    **{f"sdy.{name}": shardy.parse_mark for name in _MARKS},
+    **{f"sdy.{name}": shardy.parse_computation for name in _COMPUTATIONS},
     **{f"mhlo.{name}": forms.UNARY_FORM.parse for name in MHLO_FUNCTIONS},
     **{f"mhlo.{name}": f.parse for name, f in forms.MHLO_FORMS.items()},
     "mhlo.topk": special.parse_topk,
@@ -54,8 +70,8 @@ PRINT: Final[dict[str, Print]] = {
     **{f"stablehlo.{name}": write for name, (_, write) in _SPECIAL.items()},
     **{f"chlo.{name}": f.print for name, f in forms.CHLO_FORMS.items()},
     **{f"interpreter.{name}": f.print for name, f in forms.INTERPRETER_FORMS.items()},
-    **{f"sdy.{name}": shardy.print_mark for name in shardy.MARKS},
-    **{f"sdy.{name}": shardy.print_computation for name in shardy.COMPUTATIONS},
+    **{f"sdy.{name}": shardy.print_mark for name in _MARKS},
+    **{f"sdy.{name}": shardy.print_computation for name in _COMPUTATIONS},
     **{f"mhlo.{name}": f.print for name, f in forms.MHLO_FORMS.items()},
     "mhlo.topk": special.print_topk,
     "chlo.constant": special.print_constant,

@@ -10,9 +10,8 @@ from hilo.formats.mlir_text.types import print_function_type
 from hilo.ir.module import Function, Module
 from hilo.ir.op import Op, Opaque
 from hilo.ir.types import compatible, result_types
-from hilo.ops.interpreter import check_programs
 
-_MESH = re.compile(r'\bmesh\s*=\s*@([\w$.-]+|"[^"]*")')
+_MESH = r'\bmesh\s*=\s*@([\w$.-]+|"[^"]*")'
 _NAMED = {"func.call": "callee", "stablehlo.composite": "decomposition", "interpreter.run_parallel": "programs"}
 
 
@@ -22,6 +21,8 @@ def check_calls(module: Module) -> None:
     for name, f in module.functions.items():
         for op, attr in _references(module, f):
             if attr == "programs":
+                from hilo.ops.interpreter import check_programs
+
                 calls[name] += [(program, op) for program in check_programs(module, op)]
                 continue
             callee = op.attrs[attr]
@@ -52,7 +53,7 @@ def _references(module: Module, f: Function) -> Iterator[tuple[Op, str]]:
 
 def _check_mesh(module: Module, op: Op, groups: str) -> None:
     """Groups along the axes of a mesh name one of the module's symbols."""
-    m = _MESH.search(groups)
+    m = re.compile(_MESH).search(groups)
     if m is None:
         return  # the mesh is written in place
     name = m[1].strip('"')

@@ -133,4 +133,3 @@ def print_computation(w: Printer, op: Op) -> str:
     return f"{name}({outer}){shown} ({arguments}) {block}{w.attr_dict(op, [*keys, 'name', 'body'])} : {types}"
 
 
-COMPUTATIONS: Final = ("manual_computation", "named_computation")

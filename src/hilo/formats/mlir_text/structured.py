@@ -12,7 +12,6 @@ from hilo.formats.mlir_text.types import parse_function_type, parse_type, print_
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, Type, result_types
-from hilo.ops.scan import scanned_inputs
 
 if TYPE_CHECKING:
     from hilo.formats.mlir_text.printer import Printer
@@ -217,6 +216,8 @@ def parse_scan(p: Parser, name: str) -> Syntax:
 
 def print_scan(w: Printer, op: Op) -> str:
     body: Function = op.attrs["body"]
+    from hilo.ops.scan import scanned_inputs
+
     n = scanned_inputs([o.type for o in op.operands], body)
     attrs = w.attr_dict(op, ["dimension", "body", *(["is_reverse"] if not op.attrs["is_reverse"] else [])])
     types = print_function_type(tuple(o.type for o in op.operands), result_types(op.type))

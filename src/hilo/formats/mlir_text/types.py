@@ -26,10 +26,10 @@ from hilo.ir.types import (
     bounded,
 )
 
-_UNRANKED = re.compile(r"\*\s*x\s*")
+_UNRANKED = r"\*\s*x\s*"
 _DIMS = re.compile(r"\s*(?:(\d+|\?)\s*x\s*)")
-_BOUNDS = re.compile(r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^\]]*)\]\s*>)")
-_COMPLEX = re.compile(r"complex<\s*(\w+)\s*>")
+_BOUNDS = r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^\]]*)\]\s*>)"
+_COMPLEX = r"complex<\s*(\w+)\s*>"
 _BUILTIN = re.compile(r"(?:[su]?i\d+|f\d\w*|bf16|tf32|index|none)\Z")
 _MAX_RANK = 1024
 
@@ -117,7 +117,7 @@ def _future(c: Cursor) -> Type:
 
 def _tensor(body: str, c: Cursor) -> Type:
     """The tensor type with this text between its angle brackets."""
-    if m := _UNRANKED.match(body):
+    if body.startswith("*") and (m := re.compile(_UNRANKED).match(body)):
         return UnrankedType(_element(body[m.end() :].strip(), None, c)[0])
     shape: list[int | Dim] = []
     at = 0
@@ -128,7 +128,7 @@ def _tensor(body: str, c: Cursor) -> Type:
             raise Error(f"a tensor type of more than {_MAX_RANK} dimensions")
     element, encoding = _split(body[at:].strip())
     dtype, encoding = _element(element, encoding, c)
-    if encoding is not None and (m := _BOUNDS.fullmatch(encoding)):
+    if encoding is not None and (m := re.compile(_BOUNDS).fullmatch(encoding)):
         shape, encoding = _bounded_shape(shape, m[1] or m[2] or ""), None
     t = TensorType(dtype, shape, encoding)
     quantized.check_fits(t)
@@ -154,7 +154,8 @@ def _split(text: str) -> tuple[str, str | None]:
 def _element(text: str, encoding: str | None, c: Cursor) -> tuple[DType, str | None]:
     if dtype := from_mlir(text):
         return dtype, encoding
-    if (m := _COMPLEX.fullmatch(text)) and (dtype := from_mlir(f"complex<{m[1]}>")):
+    is_complex = text.startswith("complex") and re.compile(_COMPLEX).fullmatch(text)
+    if is_complex and (dtype := from_mlir(f"complex<{is_complex[1]}>")):
         return dtype, encoding
     if text == "index":
         return i64, "index" if encoding is None else f"index, {encoding}"
