@@ -206,6 +206,9 @@ def main() -> None:
     table("ERF", "(erf(x) - x) / x in x^2, |x| <= 1; error relative to erf",
           f32=fit(erf_rest, werf, 0, 1, 6, "f32"), f64=fit(erf_rest, werf, 0, 1, 12, "f64"),
           f32_in_f64=fit(erf_rest, werf, 0, 1, 7, "f64"))  # fmt: skip
+    werfc = in_z(lambda x: x / mp.erfc(x))
+    table("ERF_SMALL", "(erf(x) - x) / x in x^2, |x| <= 3/4; error relative to erfc",
+          f32=fit(erf_rest, werfc, 0, mpf("0.75") ** 2, 5, "f32", 100))  # fmt: skip
     log2_erfc: Fn = lambda x: mp.log(mp.erfc(x), 2)
     table("LOG2_ERFC", "log2(erfc(x)), 1 <= x <= 4; error relative to erf",
           f32=fit(log2_erfc, lambda x: mp.erfc(x), mpf("0.999"), 4, 7, "f32"))  # fmt: skip
@@ -213,12 +216,11 @@ def main() -> None:
     erfcx: Fn = lambda t: mp.exp((4 * (1 + t) / (1 - t)) ** 2) * mp.erfc(4 * (1 + t) / (1 - t))
     scaled: Fn = lambda t: erfcx(t) * (1 + 8 * (1 + t) / (1 - t))
     te = (mpf("27.5") - 4) / (mpf("27.5") + 4)
-    t1, t10 = mpf("-0.6001"), (mpf("10.2") - 4) / (mpf("10.2") + 4)
-    table("ERFCX", "exp(x^2) erfc(x) (1 + 2 x) in (x - 4) / (x + 4), 1 <= x <= 27.5 (10.2); relative error",
-          f64=fit(scaled, lambda t: 1 / scaled(t), t1, te, 20, "f64"))  # fmt: skip
-    first = to_type(scaled(mpf(0)), "f32")  # in f32, the rounded constant term is apart: it would cost half an ulp
-    table("ERFCX_REST", "ERFCX less its constant term rounded to f32, 0.75 <= x <= 10.2; error relative to ERFCX",
-          f32=fit(lambda t: scaled(t) - first, lambda t: 1 / scaled(t), mpf("-0.6843"), t10, 10, "f32"))  # fmt: skip
+    table("ERFCX", "exp(x^2) erfc(x) (1 + 2 x) in (x - 4) / (x + 4), 1 <= x <= 27.5; relative error",
+          f64=fit(scaled, lambda t: 1 / scaled(t), mpf("-0.6001"), te, 20, "f64"))  # fmt: skip
+    beside: Fn = lambda u: mp.exp((1 / u - 2) ** 2) * mp.erfc(1 / u - 2) / u
+    table("ERFCX_BESIDE_2", "exp(x^2) erfc(x) (x + 2) in 1 / (x + 2), 3/4 <= x <= 10.1; relative error",
+          f32=fit(beside, lambda u: 1 / beside(u), 1 / mpf("12.1"), 1 / mpf("2.7499"), 8, "f32", 200))  # fmt: skip
     at = in_z(lambda x: (mp.atan(x) - x) / x**3)
     wat = in_z(lambda x: x**3 / mp.atan(x))
     table("ATAN", "(atan(x) - x) / x^3 in x^2, |x| <= 1; error relative to atan",

@@ -140,6 +140,17 @@ def arithmetic() -> Iterator[Case]:
         lambda x, y, z: error_of_product(x, y),
         data=lambda x, y, z: [(v := np.abs(np.nan_to_num(x, posinf=2, neginf=3)) % 1e3 + 1), v + 0.1, -(v * (v + 0.1))],
     )
+    for t, least, most in (("f32", -200, 128), ("f64", -1200, 1024)):
+        yield Case(
+            f"scale_{t}",
+            (t, t),
+            lambda b, x, n: b.scale(x, n),
+            lambda x, n: np.ldexp(x, np.nan_to_num(n).astype(int)),
+            data=lambda x, n, low=least, high=most: [
+                np.where(np.isnan(x), x, np.copysign(np.clip(np.abs(x), 0.26, 3.9), x)).astype(x.dtype),
+                np.where(np.isnan(x), x, np.linspace(low, high, x.size).round()).astype(x.dtype),
+            ],
+        )
     for t in INTS:
         for kind, f in (
             ("add", np.add),

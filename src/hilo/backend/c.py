@@ -49,6 +49,8 @@ static inline uint64_t hilo_bswap(uint64_t x, int bits) {
   for (int i = 0; i < bits; i += 8) r = r << 8 | (x >> i & 255);
   return r;
 }
+static inline float hilo_scale_f32(float x, float n) { return x == x ? ldexpf(x, (int)n) : x; }
+static inline double hilo_scale_f64(double x, double n) { return x == x ? ldexp(x, (int)n) : x; }
 static inline uint32_t hilo_dot(uint32_t c, uint32_t a, uint32_t b, int parts) {
   for (int i = 0; i < parts; i++)
     c += parts == 4 ? (uint32_t)(uint8_t)(a >> 8 * i) * (uint32_t)(int8_t)(b >> 8 * i)
@@ -229,6 +231,10 @@ class _Emitter:
 
     def _fneg(self, node: Node) -> str:
         return f"-{self.names[node.args[0]]}"
+
+    def _scale(self, node: Node) -> str:
+        x, n = (self.names[a] for a in node.args)
+        return f"hilo_scale_{node.type.scalar}({x}, {n})"
 
     def _dot4(self, node: Node) -> str:
         return f"hilo_dot({', '.join(self.names[a] for a in node.args)}, {node.kind[3:]})"

@@ -145,6 +145,49 @@ class Values(Writer):
         small = self.op(f"fcmp olt {text} {size}, {magic}")
         return self.op(f"select {mask} {small}, {text} {r}, {text} {x}")
 
+    # ---- products with powers of two
+    def _scale(self, node: Node) -> str:
+        t, target = node.type, self.module.target
+        x, n = (self.names[a] for a in node.args)
+        if target.has_scale and target.arch == "x86_64":
+            if t.lanes * t.size in (16, 32, 64):
+                return self.hard_scale(x, n, t)
+            if t.lanes == 1:  # in the first lane of a register
+                wide, text = t.with_lanes(16 // t.size), type_text(t)
+                lanes = type_text(wide)
+                x, n = (self.op(f"insertelement {lanes} zeroinitializer, {text} {v}, i64 0") for v in (x, n))
+                return self.op(f"extractelement {lanes} {self.hard_scale(x, n, wide)}, i64 0")
+        return self.soft_scale(x, n, t)
+
+    def hard_scale(self, x: str, n: str, t: VType) -> str:
+        """By AVX-512's instruction for a whole register."""
+        text, bits, mask = type_text(t), t.lanes * t.bits, f"i{max(t.lanes, 8)}"
+        name = f"llvm.x86.avx512.mask.scalef.p{'s' if t.size == 4 else 'd'}.{bits}"
+        params, args = [text] * 3 + [mask], f"{text} {x}, {text} {n}, {text} zeroinitializer, {mask} -1"
+        if bits == 512:  # rounded as all else is
+            params, args = [*params, "i32"], args + ", i32 4"
+        return self.op(self.intrinsic(name, text, params, args))
+
+    def soft_scale(self, x: str, n: str, t: VType) -> str:
+        """By two halves of n, neither of which is beyond the exponents that there are. Where n is NaN they are no NaN:
+        the result is then x to the bit."""
+        digits, bias, whole = (23, 127, "i32") if t.scalar == "f32" else (52, 1023, "i64")
+        text, bits = type_text(t), type_text(t.with_scalar(whole))
+
+        def splat(value: int | float, scalar: str) -> str:
+            c = number(value, scalar)
+            return c if t.lanes == 1 else f"splat ({SCALARS[scalar]} {c})"
+
+        k = self.op(f"fadd {text} {n}, {splat(1.5 * 2.0**digits + 2 * bias, t.scalar)}")
+        k = self.op(f"bitcast {text} {k} to {bits}")
+        k = self.op(f"and {bits} {k}, {splat(4 * bias + 3, whole)}")  # n + 2 bias: the lowest bits of the sum
+        half = self.op(f"lshr {bits} {k}, {splat(1, whole)}")
+        for part in (half, self.op(f"sub {bits} {k}, {half}")):
+            power = self.op(f"shl {bits} {part}, {splat(digits, whole)}")
+            power = self.op(f"bitcast {bits} {power} to {text}")
+            x = self.op(f"fmul {text} {x}, {power}")
+        return x
+
     # ---- dot products of parts of 32-bit lanes
     def _dot4(self, node: Node) -> str:
         t, target = node.type, self.module.target

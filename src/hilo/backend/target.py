@@ -23,7 +23,7 @@ class Target:
     `name` is for people; `triple`, `cpu` and `features` ("+avx2,-x") are LLVM's. `vector_bytes` is the width of a
     vector register and `registers` their number. In hardware there is: `has_fma` fused multiply-add; `has_masks` masked
     loads, stores and blends at full speed; `has_rounding` floor, ceil, rint and trunc; `has_dot4` dot products of four
-    bytes. `l1`, `l2`, `l3` are bytes of cache per core (l3: shared).
+    bytes; `has_scale` products with powers of two. `l1`, `l2`, `l3` are bytes of cache per core (l3: shared).
     """
 
     name: str
@@ -36,6 +36,7 @@ class Target:
     has_masks: bool
     has_rounding: bool
     has_dot4: bool
+    has_scale: bool = False
     l1: int = 32 << 10
     l2: int = 1 << 20
     l3: int = 16 << 20
@@ -76,6 +77,7 @@ class Target:
             and self.has_masks >= other.has_masks
             and self.has_rounding >= other.has_rounding
             and self.has_dot4 >= other.has_dot4
+            and self.has_scale >= other.has_scale
         )
 
     def plain(self) -> Target:
@@ -100,6 +102,7 @@ def _x86(name: str, cpu: str, features: str, level: int, dot4: bool = False, **c
         has_masks=level == 4,
         has_rounding=level >= 3,
         has_dot4=dot4,
+        has_scale=level == 4,
         **caches,
     )
 

@@ -171,6 +171,8 @@ class Builder:
         args = tuple(self.splat(x, lanes) if isinstance(x, Node) else self.const(x, t) for x in (a, b, c))
         return self.pure("fma", args, t)
 
+    def scale(self, x: Node, n: Node) -> Node: return self.pure("scale", (x, n), x.type)  # fmt: skip
+
     def dot(self, parts: int, acc: Node, a: Node, b: Node) -> Node:
         """acc + the products of the 4 bytes (a's unsigned, b's signed) or 2 halves (signed) of each i32 lane."""
         return self.pure(f"dot{parts}", (acc, a, b), acc.type)

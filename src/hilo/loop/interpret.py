@@ -248,6 +248,9 @@ class _Machine:
     def do_fma(self, node: Node, env: Env, a: Any, b: Any, c: Any) -> Any:
         return fma(a, b, c)
 
+    def do_scale(self, node: Node, env: Env, x: Any, n: Any) -> Any:
+        return np.ldexp(x, np.nan_to_num(n).astype(np.int32))
+
     def do_dot4(self, node: Node, env: Env, acc: Any, a: Any, b: Any) -> Any:
         parts = 32 // int(node.kind[3:])
         total = acc

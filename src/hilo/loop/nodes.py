@@ -8,6 +8,8 @@ in memory).
 Kinds (args; attrs):
   const (; value)                 number, or a tuple of numbers for a vector constant
   arithmetic on floats            fadd fsub fmul fdiv fneg fma fabs sqrt floor ceil rint trunc copysign
+  scale (x, n)                    x 2^n, rounded once, for x that are NaN or 1/4 < |x| < 4, and whole n from -200 to 128
+                                  (f64: from -1200 to 1024)
   arithmetic on integers          add sub mul sdiv udiv srem urem and or xor shl lshr ashr ctpop ctlz cttz bswap
   dot4 (acc, a, b), dot2 (acc, a, b)   on i32: acc + the products of four bytes (a's unsigned, b's signed), of two i16
                                   (signed) parts of each lane, wrapping

@@ -17,9 +17,9 @@ from hilo.ir.dtypes import DType, dtype, f32, f64, i1, i64
 from hilo.ir.module import Function, region
 from hilo.ir.op import Array, Op, OpDef
 from hilo.ir.types import TensorType
-from hilo.loop.builder import Builder
 from hilo.loop.element import Elem, held_type
 from hilo.loop.nodes import Func, Node, VType
+from hilo.loop.plain import PlainBuilder
 from hilo.rewrite import ops
 
 _FLOAT: Final = {"fadd": "add", "fsub": "subtract", "fmul": "multiply", "fdiv": "divide", "fneg": "negate",
@@ -50,7 +50,7 @@ def tensors_of(kind: OpDef, xs: Sequence[Op], result: TensorType) -> Op:
             held.append((f"x{len(held)}", held_type(d)))
             inputs.append(_as(part, dtype(held[-1][1].scalar)))
     func = Func("f", held)
-    b = Builder(func)
+    b = PlainBuilder(func)
     params = iter(func.params)
     elems = [Elem(x.tensor.dtype, next(params), next(params) if x.tensor.dtype.is_complex else None) for x in xs]
     out = kind.scalar(b, result, *elems)

@@ -17,9 +17,9 @@ from hilo.formats.hlo_text.model import Instruction
 from hilo.ir.dtypes import DType, dtype, f64, i1
 from hilo.ir.op import Array, Op
 from hilo.ir.types import TensorType
-from hilo.loop.builder import Builder
 from hilo.loop.element import Elem, held_type
 from hilo.loop.nodes import VOID, Func, Node
+from hilo.loop.plain import PlainBuilder
 
 _SAME: Final = {
     "fadd": "add", "fsub": "subtract", "fmul": "multiply", "fdiv": "divide", "fneg": "negate", "fabs": "abs",
@@ -46,7 +46,7 @@ def by_elements(e: BodyEmitter, op: Op) -> Instruction:
         Elem(t.dtype, func.params[2 * k], func.params[2 * k + 1] if t.dtype.is_complex else None)
         for k, t in enumerate(types)
     ]
-    result = op.kind.scalar(Builder(func), op.tensor, *elems, **op.attrs.own())
+    result = op.kind.scalar(PlainBuilder(func), op.tensor, *elems, **op.attrs.own())
     if any(node.kind not in _SAME and node.kind not in _WRITE for node in func.body.nodes):
         return _rare(e, op)
     arrays = _Arrays(e, op)

@@ -4,6 +4,9 @@ Up to 1, erf is an odd polynomial. Beyond, in f32, it is 1 - 2^q(|x|), where q i
 there counts only by erfc(1) = 0.16. In f64 and for erfc: erfc(x) = exp(-x^2) g(t) / (1 + 2 x), where g is a polynomial
 in t = (x - 4) / (x + 4), and x^2 is carried in two parts.
 
+erfc in f32 has one division: erfc(x) = exp(-x^2) u R(u) with u = 1 / (x + 2). What rounding takes from u counts as much
+as it moves u R(u), which is about 1 + 2.7 u times that.
+
 erf_inv(x) = x g(w) with w = -log(1 - x^2): g is sqrt(pi) / 2 + w H(w) with a polynomial H up to w = 6.25, and a
 polynomial in sqrt(w) beyond (after Giles, "Approximating the erfinv function"; forms and coefficients are our own).
 1 - x^2 is one fused operation.
@@ -17,10 +20,20 @@ from hilo.loop.builder import Builder
 from hilo.loop.math.exps import exp_in_two, power_of_two
 from hilo.loop.math.floats import clamp, fmt, inf, nan, poly, poly_between, two_product, two_sum
 from hilo.loop.math.logs import exponent, log_sum, to_float
-from hilo.loop.math.tables import ERF, ERF_INV_CENTER, ERF_INV_END, ERF_INV_TAIL, ERFCX, ERFCX_REST, EXP2, LOG2_ERFC
+from hilo.loop.math.tables import (
+    ERF,
+    ERF_INV_CENTER,
+    ERF_INV_END,
+    ERF_INV_TAIL,
+    ERF_SMALL,
+    ERFCX,
+    ERFCX_BESIDE_2,
+    EXP2,
+    LOG2_ERFC,
+)
 from hilo.loop.nodes import Node
 
-_TAIL = {"f32": (0.75, 10.2), "f64": (1.0, 27.5)}  # where the form with exp(-x^2) begins, and where erfc rounds to 0
+_END = {"f32": 10.2, "f64": 27.5}  # where erfc rounds to 0
 
 
 def _small(b: Builder, x: Node) -> Node:
@@ -44,20 +57,40 @@ def erf(b: Builder, x: Node) -> Node:
 
 def erfc(b: Builder, x: Node) -> Node:
     """1 - erf(x) without cancellation."""
-    edge, end = _TAIL[x.type.scalar]
     one, a = b.const(1.0, x.type), b.fabs(x)
-    near = b.fma(b.fneg(x), poly(b, b.fmul(x, x), ERF[x.type.scalar]), b.fsub(one, x))
-    tail = _tail(b, clamp(b, a, edge, end))
+    edge, near, far = (0.75, ERF_SMALL, _tail32) if x.type.scalar == "f32" else (1.0, ERF, _tail)
+    a = clamp(b, a, None, _END[x.type.scalar])
+    small = b.fma(b.fneg(x), poly(b, b.fmul(a, a), near[x.type.scalar]), b.fsub(one, x))
+    tail = far(b, a)
     tail = b.select(b.cmp("olt", x, 0.0), b.fsub(b.const(2.0, x.type), tail), tail)
-    return b.select(b.cmp("olt", a, edge), near, tail)
+    return b.select(b.cmp("olt", a, edge), small, tail)
+
+
+def _tail32(b: Builder, x: Node) -> Node:
+    """erfc(x) for f32 x from 0.75 to 10.2."""
+    square, lost = two_product(b, x, x)
+    high, low, scaled = exp_in_two(b, b.fneg(square), b.fneg(lost))
+    d = b.fadd(x, 2.0)
+    u = b.fdiv(b.const(1.0, x.type), d)
+    u_low = b.fma(b.fneg(u), b.fsub(x, b.fsub(d, 2.0)), b.fma(b.fneg(u), d, 1.0))  # relative to u
+    first = b.const(ERFCX_BESIDE_2["f32"][0], x.type)
+    slope = poly(b, u, ERFCX_BESIDE_2["f32"][1:])
+    r = b.fma(u, slope, first)
+    r_low = b.fma(u, slope, b.fsub(first, r))
+    y, y_low = two_product(b, r, u)
+    low = b.fma(b.fmul(u_low, b.fma(u, 2.7, 1.0)), high, low)
+    return scaled(b.fma(high, y, b.fma(low, y, b.fma(u, r_low, y_low))))
 
 
 def _tail(b: Builder, x: Node) -> Node:
-    """erfc(x) for x from 1 to 27.5 (f32: 0.75 to 10.2)."""
+    """erfc(x) for f64 x from 1 to 27.5."""
     square, lost = two_product(b, x, x)
     high, low, scaled = exp_in_two(b, b.fneg(square), b.fneg(lost))
     t = b.fdiv(b.fsub(x, 4.0), b.fadd(x, 4.0))
-    p, p_low = _erfcx(b, t)
+    first = ERFCX["f64"][0]
+    slope = poly(b, t, ERFCX["f64"][1:])
+    p = b.fma(t, slope, first)
+    p_low = b.fma(t, slope, b.fsub(b.const(first, t.type), p))
     twice = b.fadd(x, x)
     d, d_low = two_sum(b, twice, b.const(1.0, x.type), ordered=True)
     # (high + low) (p + p_low) / (d + d_low), one rounding's worth of error
@@ -67,17 +100,6 @@ def _tail(b: Builder, x: Node) -> Node:
     q = b.fmul(n, inverse)
     rest = b.fma(b.fneg(q), d_low, b.fadd(b.fma(b.fneg(q), d, n), n_low))
     return scaled(b.fma(rest, inverse, q))
-
-
-def _erfcx(b: Builder, t: Node) -> tuple[Node, Node]:
-    """exp(x^2) erfc(x) (1 + 2 x) in two parts."""
-    if t.type.scalar == "f32":
-        rest = poly(b, t, ERFCX_REST["f32"])
-        return two_sum(b, b.const(ERFCX["f64"][0], t.type), rest, ordered=True)
-    first = ERFCX["f64"][0]
-    slope = poly(b, t, ERFCX["f64"][1:])
-    p = b.fma(t, slope, first)
-    return p, b.fma(t, slope, b.fsub(b.const(first, t.type), p))
 
 
 def erf_inv(b: Builder, x: Node) -> Node:

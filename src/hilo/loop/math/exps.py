@@ -1,10 +1,9 @@
 """exp, expm1, logistic and tanh. Imports loop.
 
 exp(x) = 2^n exp(r) with n = rint(x / log 2): r is x - n log 2 in two fused steps (the first is exact), exp(r) a
-polynomial (tables.EXP: error under 2^-28 in f32, 2^-56 in f64). Adding the shifter 1.5 * 2^digits + bias rounds
-x / log 2 and leaves n + bias in the low bits, from where one shift makes 2^n. So that n = 128 (1024) has a place,
-2^(n-1) is made and the polynomial is doubled; where the result is subnormal, n is raised by a constant that a last
-multiplication takes back.
+polynomial (tables.EXP: error under 2^-28 in f32, 2^-56 in f64). Adding the shifter 1.5 * 2^digits rounds x / log 2; the
+product with 2^n, `scale`, is rounded once, also where the result is subnormal. Where 2^n itself is needed, the shifter
+has the bias added: then one shift of the sum's low bits makes 2^n.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from hilo.loop.math.floats import clamp, fmt, poly, two_sum
 from hilo.loop.math.tables import EXP, EXP2, EXPM1, LN2, LOG2E, TANH
 from hilo.loop.nodes import Node
 
-# The bounds beyond which results are 0 and inf; from where results are near or below the least normal number; and
-# how far the exponent is raised there.
-_RANGE: Final = {"f32": (-104.0, 89.0, -86.0, 64), "f64": (-746.0, 710.0, -707.0, 128)}
+# The bounds beyond which results are 0 and inf.
+_RANGE: Final = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
 
 
 def reduce(b: Builder, x: Node, shifter: Node, low: Node | None = None) -> tuple[Node, Node]:
@@ -45,16 +43,12 @@ def exp(b: Builder, x: Node, low: Node | None = None, upper: bool = True, halve:
     `halve`: exp(x) / 2, which overflows later.
     """
     s = x.type.scalar
-    f = fmt(x)
-    lo, hi, small, raised = _RANGE[s]
+    shifter = fmt(x).shifter
+    lo, hi = _RANGE[s]
     x = clamp(b, x, lo, hi + halve if upper else None)
-    near = b.cmp("olt", x, small)
-    base = f.shifter + f.bias - 1 - halve
-    shifter = b.select(near, b.const(base + raised, x.type), b.const(base, x.type))
-    t, r = reduce(b, x, shifter, low)
-    twice = [2.0, 2.0, *(2 * c for c in EXP[s])]
-    y = b.fmul(poly(b, r, twice), power_of_two(b, t))
-    return b.select(near, b.fmul(y, 2.0**-raised), y)
+    t, r = reduce(b, x, b.const(shifter, x.type), low)
+    n = b.fsub(t, shifter + 1.0 if halve else shifter)
+    return b.scale(poly(b, r, [1.0, 1.0, *EXP[s]]), n)
 
 
 def exp_short(b: Builder, x: Node) -> Node:
@@ -67,24 +61,21 @@ def exp_short(b: Builder, x: Node) -> Node:
 
 
 def exp_in_two(b: Builder, x: Node, low: Node) -> tuple[Node, Node, Callable[[Node], Node]]:
-    """exp(x + low) for x <= 0, unrounded: (high, low, scaled) with exp = scaled(high + low), high about 1."""
-    s, f = x.type.scalar, fmt(x)
-    lo, _, small, raised = _RANGE[s]
-    x = clamp(b, x, lo, None)
-    near = b.cmp("olt", x, small)
-    base = f.shifter + f.bias
-    shifter = b.select(near, b.const(base + raised, x.type), b.const(base, x.type))
-    t = b.fma(x, LOG2E[s][0], shifter)
-    n = b.fsub(t, shifter)
-    r, r_low = two_sum(b, b.fma(n, -LN2[s][0], x), b.fma(n, -LN2[s][1], low))
-    high, rest = two_sum(b, b.const(1.0, x.type), r, ordered=True)
-    rest = b.fadd(b.fma(b.fmul(r, r), poly(b, r, EXP[s]), r_low), rest)
+    """exp(x + low) for x <= 0, down to -104 (f64: -757), unrounded: (high, low, scaled), high about 1.
 
-    def scaled(y: Node) -> Node:
-        y = b.fmul(y, power_of_two(b, t))
-        return b.select(near, b.fmul(y, 2.0**-raised), y)
-
-    return high, rest, scaled
+    exp is scaled(high + low).
+    """
+    s, shifter = x.type.scalar, fmt(x).shifter
+    n = b.fsub(b.fma(x, LOG2E[s][0], shifter), shifter)
+    one, parts = b.const(1.0, x.type), (b.fma(n, -LN2[s][0], x), b.fma(n, -LN2[s][1], low))
+    if s == "f32":  # what the sum r loses is a tenth of an ulp at most
+        r = b.fadd(*parts)
+        high, rest = two_sum(b, one, b.fma(b.fmul(r, r), poly(b, r, EXP[s]), r), ordered=True)
+    else:
+        r, r_low = two_sum(b, *parts)
+        high, rest = two_sum(b, one, r, ordered=True)
+        rest = b.fadd(b.fma(b.fmul(r, r), poly(b, r, EXP[s]), r_low), rest)
+    return high, rest, lambda y: b.scale(y, n)
 
 
 def expm1(b: Builder, x: Node, upper: bool = True) -> Node:
