@@ -13,6 +13,7 @@ import numpy as np
 from hilo.ir.module import Function
 from hilo.ir.op import PARAMETER, Op
 from hilo.kernels.combine import Combiner, Elems, constant_elem, highest, lowest
+from hilo.kernels.extremum import TYPES, Extremum
 from hilo.loop.builder import Builder, Node
 from hilo.loop.element import Elem
 from hilo.ops.rows import captures, inputs
@@ -63,7 +64,8 @@ def combiner(r: Op) -> Combiner:
         for most in (True, False):
             if picks(body, most):
                 return Pick(body, most)
-    return Combiner(body, len(captures(r)))
+    c = Combiner(body, len(captures(r)))
+    return Extremum(body) if c.name in ("maximum", "minimum") and c.results[0] in TYPES else c
 
 
 def _counts(r: Op) -> bool:
