@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 
@@ -52,7 +51,7 @@ class DType:
     writes them, and count for nothing when it reads them.
     """
 
-    __slots__ = ("bits", "format", "kind", "mlir", "name", "np", "part")
+    __slots__ = ("_extension", "bits", "format", "kind", "mlir", "name", "np", "part")
     name: Final[str]
     mlir: Final[str]
     kind: Final[str]
@@ -67,9 +66,19 @@ class DType:
         self.mlir = mlir
         self.kind = kind
         self.bits = bits
-        self.np = np.dtype(np_type)  # type: ignore[call-overload]
+        self._extension = np_type if isinstance(np_type, str) else ""  # a name in ml_dtypes, loaded when asked for
+        if not self._extension:
+            self.np = np.dtype(np_type)  # type: ignore[call-overload]
         self.part = part or self
         self.format = format
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "np":
+            raise AttributeError(name)
+        import ml_dtypes
+
+        self.np = np.dtype(getattr(ml_dtypes, self._extension))  # type: ignore[misc]
+        return self.np
 
     def __repr__(self) -> str:
         return self.name
@@ -102,19 +111,19 @@ class DType:
 
 
 i1 = DType("i1", "i1", "b", 1, np.bool_)
-i2 = DType("i2", "i2", "i", 2, ml_dtypes.int2)
-i4 = DType("i4", "i4", "i", 4, ml_dtypes.int4)
+i2 = DType("i2", "i2", "i", 2, "int2")
+i4 = DType("i4", "i4", "i", 4, "int4")
 i8 = DType("i8", "i8", "i", 8, np.int8)
 i16 = DType("i16", "i16", "i", 16, np.int16)
 i32 = DType("i32", "i32", "i", 32, np.int32)
 i64 = DType("i64", "i64", "i", 64, np.int64)
-u2 = DType("u2", "ui2", "u", 2, ml_dtypes.uint2)
-u4 = DType("u4", "ui4", "u", 4, ml_dtypes.uint4)
+u2 = DType("u2", "ui2", "u", 2, "uint2")
+u4 = DType("u4", "ui4", "u", 4, "uint4")
 u8 = DType("u8", "ui8", "u", 8, np.uint8)
 u16 = DType("u16", "ui16", "u", 16, np.uint16)
 u32 = DType("u32", "ui32", "u", 32, np.uint32)
 u64 = DType("u64", "ui64", "u", 64, np.uint64)
-bf16 = DType("bf16", "bf16", "f", 16, ml_dtypes.bfloat16, format=Format(8, 7, 127))
+bf16 = DType("bf16", "bf16", "f", 16, "bfloat16", format=Format(8, 7, 127))
 f16 = DType("f16", "f16", "f", 16, np.float16, format=Format(5, 10, 15))
 f32 = DType("f32", "f32", "f", 32, np.float32, format=Format(8, 23, 127))
 f64 = DType("f64", "f64", "f", 64, np.float64, format=Format(11, 52, 1023))
@@ -128,23 +137,23 @@ def _narrow(name: str, np_type: object, exponent: int, mantissa: int, bias: int,
 
 
 NARROW_FLOATS: Final = (
-    _narrow("f4E2M1FN", ml_dtypes.float4_e2m1fn, 2, 1, 1, "finite"),
-    _narrow("f6E2M3FN", ml_dtypes.float6_e2m3fn, 2, 3, 1, "finite"),
-    _narrow("f6E3M2FN", ml_dtypes.float6_e3m2fn, 3, 2, 3, "finite"),
-    _narrow("f8E3M4", ml_dtypes.float8_e3m4, 3, 4, 3),
-    _narrow("f8E4M3", ml_dtypes.float8_e4m3, 4, 3, 7),
-    _narrow("f8E4M3B11FNUZ", ml_dtypes.float8_e4m3b11fnuz, 4, 3, 11, "fnuz"),
-    _narrow("f8E4M3FN", ml_dtypes.float8_e4m3fn, 4, 3, 7, "fn"),
-    _narrow("f8E4M3FNUZ", ml_dtypes.float8_e4m3fnuz, 4, 3, 8, "fnuz"),
-    _narrow("f8E5M2", ml_dtypes.float8_e5m2, 5, 2, 15),
-    _narrow("f8E5M2FNUZ", ml_dtypes.float8_e5m2fnuz, 5, 2, 16, "fnuz"),
-    _narrow("f8E8M0FNU", ml_dtypes.float8_e8m0fnu, 8, 0, 127, "e8m0"),
+    _narrow("f4E2M1FN", "float4_e2m1fn", 2, 1, 1, "finite"),
+    _narrow("f6E2M3FN", "float6_e2m3fn", 2, 3, 1, "finite"),
+    _narrow("f6E3M2FN", "float6_e3m2fn", 3, 2, 3, "finite"),
+    _narrow("f8E3M4", "float8_e3m4", 3, 4, 3),
+    _narrow("f8E4M3", "float8_e4m3", 4, 3, 7),
+    _narrow("f8E4M3B11FNUZ", "float8_e4m3b11fnuz", 4, 3, 11, "fnuz"),
+    _narrow("f8E4M3FN", "float8_e4m3fn", 4, 3, 7, "fn"),
+    _narrow("f8E4M3FNUZ", "float8_e4m3fnuz", 4, 3, 8, "fnuz"),
+    _narrow("f8E5M2", "float8_e5m2", 5, 2, 15),
+    _narrow("f8E5M2FNUZ", "float8_e5m2fnuz", 5, 2, 16, "fnuz"),
+    _narrow("f8E8M0FNU", "float8_e8m0fnu", 8, 0, 127, "e8m0"),
 )
 COMMON: Final = (i1, i8, i16, i32, i64, u8, u16, u32, u64, bf16, f16, f32, f64, c64, c128)
 ALL: Final = (*COMMON, i2, i4, u2, u4, *NARROW_FLOATS)
 _BY_NAME: Final = {t.name: t for t in ALL}
 _BY_MLIR: Final = {t.mlir: t for t in ALL}
-_BY_NP: Final = {t.np: t for t in ALL}
+_BY_NP: Final = {t.np: t for t in ALL if not t._extension}
 
 
 def dtype(name: str) -> DType:
@@ -159,4 +168,9 @@ def from_mlir(text: str) -> DType | None:
 
 def from_numpy(np_type: object) -> DType:
     """The type that a numpy dtype (any byte order is *not* accepted) stands for; KeyError if there is none."""
-    return _BY_NP[np.dtype(np_type)]  # type: ignore[call-overload]
+    asked = np.dtype(np_type)  # type: ignore[call-overload]
+    found = _BY_NP.get(asked)
+    if found is None:  # perhaps one of ml_dtypes'
+        _BY_NP.update((t.np, t) for t in ALL if t._extension)
+        found = _BY_NP[asked]
+    return found

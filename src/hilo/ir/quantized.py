@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from math import isfinite, prod
 from typing import Any, Final, Protocol
 
-import ml_dtypes
 import numpy as np
 
 from hilo.errors import Error, Unsupported, require
@@ -94,6 +93,8 @@ def quantized(storage: DType, expressed: DType, scales: Iterable[float], zero_po
     require(all(map(isfinite, scales)), "C6", "scales must be finite")
     with np.errstate(all="ignore"):
         held = np.array(scales).astype(expressed.np).astype(np.float64)
+    import ml_dtypes
+
     smallest = ml_dtypes.finfo(expressed.np).smallest_subnormal
     ok = bool((np.isfinite(held) & (held > 0)).all()) and min(scales, default=1) >= float(smallest)
     require(ok, "C6", "scale out of the range of {t}", t=expressed)
