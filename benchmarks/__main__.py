@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +21,13 @@ from typing import Any
 import click
 import numpy as np
 
+from benchmarks.compilation import compile_command
 from benchmarks.dynamic import dynamic
 from benchmarks.jax_client import jax_group
 from benchmarks.memory import memory
 from benchmarks.modules import cases
 from benchmarks.peers import PEERS
-from benchmarks.report import compilation_table, format_row, summary, table
+from benchmarks.report import format_row, summary, table
 from benchmarks.server import Failed, Server, serve
 from hilo.runtime.limits import measure as measure_limits
 
@@ -43,10 +43,9 @@ def main() -> None:
 @click.option("--threads", default=2, show_default=True)
 @click.option("--rounds", default=15, show_default=True)
 @click.option("--check/--no-check", default=True, show_default=True, help="Compare the results with the first peer's.")
-@click.option("--compile-time", is_flag=True, help="Compile CPU time and peak memory too, each in a fresh process.")
 @click.option("--json", "json_path", help="Write the figures there as JSON.")
 def run(
-    peers: str, names: str, threads: int, rounds: int, check: bool, compile_time: bool, json_path: str | None
+    peers: str, names: str, threads: int, rounds: int, check: bool, json_path: str | None
 ) -> None:
     """Time calls of every module."""
     chosen = list(dict.fromkeys(["hilo", *filter(None, peers.split(","))]))
@@ -59,9 +58,6 @@ def run(
         for case in cases(filter(None, names.split(","))):
             row = measure(case.name, servers, rounds, check)
             row["limit"] = limits.best_ms(case.flops, *case.moved())
-            if compile_time:
-                for p in chosen:
-                    row.update(compile_figures(case.name, p, threads))
             rows.append(row)
             print(format_row(row, chosen), flush=True)
     print()
@@ -77,6 +73,7 @@ def run(
 SMALL = "add_1x1,mnist,matmul_64,matmul_128,matmul_256,while_,sort_4k,softmax_1003,layernorm_grad,column,argmax,take"
 
 
+main.add_command(compile_command)
 main.add_command(dynamic)
 main.add_command(memory)
 main.add_command(jax_group)
@@ -97,21 +94,6 @@ def gate(names: str, threads: int, least: float) -> None:
     slower = [r["name"] for r in rows if r["xla"] / r["hilo"] < least]
     if slower:
         sys.exit(f"slower than XLA: {', '.join(slower)}")
-
-
-@main.command("compile")
-@click.option("--peers", default="xla", show_default=True, help="Comma-separated, as of `run`.")
-@click.option("--names", default="", help="Comma-separated names of modules, or how they begin.  [default: all]")
-@click.option("--threads", default=2, show_default=True)
-def compile_command(peers: str, names: str, threads: int) -> None:
-    """Compile every module in fresh processes: CPU seconds, first and again, and peak memory."""
-    chosen = list(dict.fromkeys(["hilo", *filter(None, peers.split(","))]))
-    rows: list[dict[str, Any]] = []
-    for case in cases(filter(None, names.split(","))):
-        rows.append({"name": case.name})
-        for p in chosen:
-            rows[-1].update(compile_figures(case.name, p, threads))
-    print(compilation_table(rows, chosen))
 
 
 @main.command("scale")
@@ -197,22 +179,6 @@ def _difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
     return worst
 
 
-def compile_figures(name: str, peer: str, threads: int) -> dict[str, float | str]:
-    """Seconds of CPU from text to callable in a fresh process (`_compile`), the same once more in that process
-    (`_again`: everything is loaded by then), and the peak memory of the first in MB; hilo with its cache off."""
-    env = {**os.environ, "HILO_CACHE": "0"}
-    env.pop("PYTHONDONTWRITEBYTECODE", None)
-    done = subprocess.run([sys.executable, "-m", "benchmarks", "compile-once", name, peer, str(threads)],
-                          capture_output=True, text=True, env=env, check=False)  # fmt: skip
-    if done.returncode:
-        return {
-            f"{peer}_compile_error": done.stderr.strip().splitlines()[-1][:200] if done.stderr.strip() else "failed"
-        }
-    figures = json.loads(done.stdout.splitlines()[-1])
-    names = {"compile": "cpu", "again": "again", "peak_mb": "peak_mb"}
-    return {f"{peer}_{what}": figures[key] for what, key in names.items()}
-
-
 @main.command("accuracy")
 @click.option("--names", default="", help="Comma-separated names of modules, or how they begin.  [default: all]")
 @click.option("--threads", default=2, show_default=True)
@@ -249,46 +215,6 @@ def export_command() -> None:
 def serve_command(peer: str, threads: int) -> None:
     """The process of one peer (benchmarks/server.py)."""
     serve(peer, threads)
-
-
-@main.command("compile-once", hidden=True)
-@click.argument("name")
-@click.argument("peer")
-@click.argument("threads", type=int)
-def compile_once(name: str, peer: str, threads: int) -> None:
-    """Compile one module in this process. The peer's imports are not counted; nothing else warms its compiler up."""
-    import resource
-
-    (case,) = [c for c in cases([name]) if c.name == name]
-    if peer == "xla":
-        import jax
-
-        jax.devices("cpu")
-    elif peer == "iree":
-        import iree.compiler.tools
-        import iree.runtime  # noqa: F401
-    elif peer in ("torch", "inductor", "onnxruntime", "openvino"):
-        import benchmarks.torch_peers  # noqa: F401
-    else:
-        import llvmlite.binding
-
-        import hilo.api  # noqa: F401
-
-        llvmlite.binding.get_host_cpu_name()
-    inputs = case.inputs() if peer in ("hilo-bound", "onnxruntime", "openvino", "inductor") else None
-
-    def spent() -> float:
-        return time.process_time() + sum(os.times()[2:4])  # and that of ended children
-
-    def cpu() -> float:
-        start = spent()
-        run = PEERS[peer](case, threads)
-        if inputs is not None:  # these compile when they see the arguments
-            run(inputs)[0]()
-        return spent() - start
-
-    figures = {"cpu": cpu(), "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
-    print(json.dumps({**figures, "again": cpu()}))
 
 
 if __name__ == "__main__":

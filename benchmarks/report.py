@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 OURS = ("hilo", "hilo-bound")
-COMPILATION = {("compile", "s"): "compile", ("again", "s"): "again", ("peak", "MB"): "peak_mb"}
 WRONG = 0.01  # a difference of results, of the largest magnitude, with which a time does not count
 EQUAL = 0.97  # two values within 3 % are equal
 
@@ -31,8 +30,6 @@ def format_row(row: dict[str, Any], peers: Sequence[str]) -> str:
         r = None if p in OURS else ratio(row, p)
         difference = f", difference {row[f'{p}_difference']:.1e}" if f"{p}_difference" in row else ""
         cells.append(f"{p} {row[p]:.4f} ms{'' if r is None else f' = {r:.2f}x'}{difference}")
-        if f"{p}_compile" in row:
-            cells.append(f"compile {row[f'{p}_compile']:.2f} s, {row[f'{p}_peak_mb']:.0f} MB")
     return "  ".join(cells)
 
 
@@ -40,11 +37,9 @@ def table(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
     """The figures as a table for docs/benchmarks.md."""
     ours = [p for p in peers if p in OURS]
     others = [p for p in peers if p not in OURS]
-    with_limit, with_compile = any("limit" in r for r in rows), any("hilo_compile" in r for r in rows)
+    with_limit = any("limit" in r for r in rows)
     head = ["module", *(f"{p} ms" for p in ours), *(["% of limit"] if with_limit else [])]
     head += [x for p in others for x in (f"{p} ms", f"{p} / hilo")]
-    if with_compile:
-        head += [f"{what} {p} {unit}" for what, unit in COMPILATION for p in peers]
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     for r in rows:
         cells = [r["name"], *(_number(r.get(p)) for p in ours)]
@@ -53,24 +48,7 @@ def table(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
         for p in others:
             q = ratio(r, p)
             cells += [_number(r.get(p)), "" if q is None else f"{q:.2f}"]
-        if with_compile:
-            cells += [_number(r.get(f"{p}_{COMPILATION[what, unit]}")) for what, unit in COMPILATION for p in peers]
         lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
-
-
-def compilation_table(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
-    """Seconds and megabytes per peer, and for each peer the geometric mean of its time divided by hilo's."""
-    head = ["module", *(f"{what} {p} {unit}" for what, unit in COMPILATION for p in peers)]
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for r in rows:
-        cells = [_number(r.get(f"{p}_{COMPILATION[column]}")) for column in COMPILATION for p in peers]
-        lines.append("| " + " | ".join([r["name"], *cells]) + " |")
-    for p in peers[1:]:
-        for key in ("compile", "again"):
-            theirs, ours = f"{p}_{key}", f"hilo_{key}"
-            both = [(r["name"], r[theirs] / r[ours]) for r in rows if theirs in r and ours in r]
-            lines += ["", f"{key}: " + _summary(p, both)]
     return "\n".join(lines)
 
 
@@ -82,14 +60,15 @@ def _percent(row: dict[str, Any]) -> str:
 def summary(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
     """For each peer, and the fastest of each row: geometric mean of the ratios, and the rows where hilo is slower."""
     others = [p for p in peers if p not in OURS]
-    lines = [_summary(p, [(r["name"], ratio(r, p)) for r in rows]) for p in others]
+    lines = [summary_of(p, [(r["name"], ratio(r, p)) for r in rows]) for p in others]
     if len(others) > 1:
         least = [(r["name"], min((q for p in others if (q := ratio(r, p)) is not None), default=None)) for r in rows]
-        lines.append(_summary("the fastest of each row", least))
+        lines.append(summary_of("the fastest of each row", least))
     return "\n".join(lines)
 
 
-def _summary(what: str, ratios: list[tuple[str, float | None]]) -> str:
+def summary_of(what: str, ratios: Sequence[tuple[str, float | None]]) -> str:
+    """The geometric mean of the ratios, and the rows where hilo is slower."""
     found = [(n, q) for n, q in ratios if q is not None]
     if not found:
         return f"{what}: nothing to compare"
