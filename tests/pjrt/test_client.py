@@ -260,7 +260,7 @@ def fingerprint(api: Api, topology: int) -> int:
 def test_topologies(api: Api, platform: str) -> None:
     t = named_topology(api, platform)
     assert said(api.topology_platform_name(topology=t), "platform_name") == platform
-    assert said(api.topology_platform_version(topology=t), "platform_version") == f"hilo {hilo.__version__}"
+    assert said(api.topology_platform_version(topology=t), "platform_version") == f"hilo {hilo.__version__} (topology)"
     assert api.topology_attributes(topology=t).num_attributes == 0
     found = api.topology_get_device_descriptions(topology=t)
     (d,) = numbers(found.descriptions, found.num_descriptions, ctypes.c_size_t)

@@ -150,3 +150,27 @@ def test_threads_share_buffers(host: Host, negate: int) -> None:
         assert (host.get(y) == -LARGE).all()
         won.clear()
         host.free(b, y)
+
+
+HUGE = """
+func.func @main(%x: tensor<4xf32> {tf.aliasing_output = 0 : i32}, %y: tensor<f32>)
+    -> (tensor<4xf32>, tensor<70368744177664xf32>) {
+  %0 = stablehlo.negate %x : tensor<4xf32>
+  %1 = stablehlo.broadcast_in_dim %y, dims = [] : (tensor<f32>) -> tensor<70368744177664xf32>
+  return %0, %1 : tensor<4xf32>, tensor<70368744177664xf32>
+}
+"""
+
+
+def test_a_call_without_memory_for_its_results_uses_nothing_up(host: Host) -> None:
+    loaded = host.compile(HUGE)
+    x, y = host.put(np.arange(4, dtype="f4")), host.put(np.array(1, "f4"))
+    before = host.api.device_memory_stats(device=host.device).bytes_in_use
+    with pytest.raises(PjrtError, match="no memory for the results") as failure:
+        host.run(loaded, [x, y])
+    assert failure.value.code == C["RESOURCE_EXHAUSTED"]
+    assert not host.is_deleted(x)
+    assert host.get(x).tolist() == [0, 1, 2, 3]
+    assert host.api.device_memory_stats(device=host.device).bytes_in_use == before
+    host.free(x, y)
+    host.api.loaded_executable_destroy(executable=loaded)

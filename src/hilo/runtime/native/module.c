@@ -69,6 +69,14 @@ static PyObject *pjrt_settle(PyObject *module, PyObject *unused) {
     Py_RETURN_NONE;
 }
 
+static PyObject *pjrt_set_patience_to(PyObject *module, PyObject *seconds) {
+    (void)module;
+    long n = PyLong_AsLong(seconds);
+    if (n == -1 && PyErr_Occurred()) return NULL;
+    pjrt_set_patience((int)n);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {
     {"set_cores", set_cores, METH_O, PyDoc_STR("set_cores(n)\n--\n\nWith more threads than n nobody spins.")},
     {"set_memory_limit", set_memory_limit, METH_O,
@@ -81,6 +89,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("from_dlpack(capsule, dtypes)\n--\n\nA read-only array over what a DLPack capsule holds.")},
     {"pjrt_api", pjrt_api, METH_NOARGS,
      PyDoc_STR("pjrt_api()\n--\n\nThe address of the PJRT C API's table of functions.")},
+    {"pjrt_set_patience", pjrt_set_patience_to, METH_O,
+     PyDoc_STR("pjrt_set_patience(seconds)\n--\n\nHow long a compilation for a topology waits for the GIL; for tests.")},
     {"pjrt_settle", pjrt_settle, METH_NOARGS,
      PyDoc_STR("pjrt_settle()\n--\n\nWaits until all that clients of PJRT have queued is done.")},
     {"register_ffi_type", hilo_register_ffi_type, METH_VARARGS,

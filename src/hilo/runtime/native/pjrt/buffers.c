@@ -86,9 +86,7 @@ struct pjrt_error *pjrt_buffer_delete(struct pjrt_buffer_delete_args *args) {
 }
 
 struct pjrt_error *pjrt_buffer_is_deleted(struct pjrt_buffer_is_deleted_args *args) {
-    enter(args->buffer);
-    args->is_deleted = !args->buffer->block;
-    leave(args->buffer);
+    args->is_deleted = !atomic_load_explicit(&args->buffer->block, memory_order_relaxed);
     return NULL;
 }
 

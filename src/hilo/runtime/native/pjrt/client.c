@@ -62,6 +62,38 @@ const char *pjrt_default_platform(void) {
     return value && *value && strcmp(value, "0") != 0 ? "cpu" : "hilo";
 }
 
+/* What outlives its client (buffers, memory behind arrays of the host, executables) still points to it. Counting that would
+ * cost every call, so that structs of clients are never freed: the next client of the platform gets that of one that was
+ * destroyed. There are as many as there ever were clients at a time. */
+
+static struct pjrt_client *destroyed;
+static pthread_mutex_t destroyed_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static struct pjrt_client *take_destroyed(const struct pjrt_topology *topology) {
+    pthread_mutex_lock(&destroyed_lock);
+    struct pjrt_client **place = &destroyed;
+    while (*place && (*place)->topology != topology) place = &(*place)->next;
+    struct pjrt_client *client = *place;
+    if (client) *place = client->next;
+    pthread_mutex_unlock(&destroyed_lock);
+    return client;
+}
+
+static struct pjrt_client *make_client(struct pjrt_topology *topology) {
+    struct pjrt_client *client = calloc(1, sizeof *client);
+    if (!client) return NULL;
+    client->platform = topology->platform;
+    client->topology = topology;
+    client->device = (struct pjrt_device){client, &topology->device};
+    client->devices[0] = &client->device;
+    for (int i = 0; i < PJRT_MEMORIES; i++) {
+        client->memories[i] = (struct pjrt_memory){&pjrt_memory_table, client, i, &pjrt_memory_kinds[i], NULL};
+        client->memory_list[i] = &client->memories[i];
+    }
+    pthread_mutex_init(&client->lock, NULL);
+    return client;
+}
+
 struct pjrt_error *pjrt_client_create(struct pjrt_client_create_args *args) {
     char platform[16];
     strcpy(platform, pjrt_default_platform());
@@ -72,19 +104,10 @@ struct pjrt_error *pjrt_client_create(struct pjrt_client_create_args *args) {
     struct pjrt_topology *topology = pjrt_topology_of(platform);
     if (!topology)
         return pjrt_fail(PJRT_NOT_FOUND, "hilo has no platform \"%s\"; there are: hilo, cpu", platform);
-    struct pjrt_client *client = calloc(1, sizeof *client);
-    if (!client) return pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for a client");
-    client->platform = topology->platform;
-    client->topology = topology;
-    client->device = (struct pjrt_device){client, &topology->device};
-    client->devices[0] = &client->device;
-    for (int i = 0; i < PJRT_MEMORIES; i++) {
-        client->memories[i] = (struct pjrt_memory){&pjrt_memory_table, client, i, &pjrt_memory_kinds[i], NULL};
-        client->memory_list[i] = &client->memories[i];
-    }
-    pthread_mutex_init(&client->lock, NULL);
-    args->client = client;
-    return NULL;
+    args->client = take_destroyed(topology);
+    if (!args->client) args->client = make_client(topology);
+    if (!args->client) return pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "no memory for a client");
+    return pjrt_device_clear_memory_stats(&(struct pjrt_device_clear_memory_stats_args){.device = &args->client->device});
 }
 
 struct pjrt_error *pjrt_client_destroy(struct pjrt_client_destroy_args *args) {
@@ -92,8 +115,10 @@ struct pjrt_error *pjrt_client_destroy(struct pjrt_client_destroy_args *args) {
     if (!client) return NULL;
     pjrt_queue_close(client);
     for (int i = 0; i < PJRT_MEMORIES; i++) pjrt_user_data_clear(&client->memories[i].user_data);
-    pthread_mutex_destroy(&client->lock);
-    free(client);
+    pthread_mutex_lock(&destroyed_lock);
+    client->next = destroyed;
+    destroyed = client;
+    pthread_mutex_unlock(&destroyed_lock);
     return NULL;
 }
 

@@ -1,4 +1,4 @@
-/* Executables: compilation, loading, and what they are asked. Getters give no errors (clients abort on one): what cannot
+/* Executables: their life, loading, and what they are asked. Getters give no errors (clients abort on one): what cannot
  * be answered is empty or 0. Answers from Python are fetched once, when first asked for, and live as long as the
  * executable; two threads may ask at once, and then the second one's answer is dropped. */
 #include "python.h"
@@ -138,8 +138,7 @@ void pjrt_loaded_release(struct pjrt_loaded *loaded) {
     free(loaded);
 }
 
-/* `e`, whose reference is taken over, on the client's device. */
-static struct pjrt_error *load(struct pjrt_client *client, struct pjrt_executable *e, struct pjrt_loaded **loaded) {
+struct pjrt_error *pjrt_loaded_new(struct pjrt_client *client, struct pjrt_executable *e, struct pjrt_loaded **loaded) {
     struct pjrt_loaded *l = calloc(1, sizeof *l);
     if (!l) {
         pjrt_executable_release(e);
@@ -152,22 +151,8 @@ static struct pjrt_error *load(struct pjrt_client *client, struct pjrt_executabl
     return NULL;
 }
 
-/* Compilation. */
-
-struct pjrt_error *pjrt_client_compile(struct pjrt_client_compile_args *args) {
-    struct pjrt_executable *e;
-    struct pjrt_error *error =
-        pjrt_python_compile(args->client, args->program, args->compile_options, args->compile_options_size, &e);
-    return error ? error : load(args->client, e, &args->executable);
-}
-
-struct pjrt_error *pjrt_compile(struct pjrt_compile_args *args) {
-    return pjrt_python_compile(args->client, args->program, args->compile_options, args->compile_options_size,
-                               &args->executable);
-}
-
 struct pjrt_error *pjrt_client_load(struct pjrt_client_load_args *args) {
-    return load(args->client, pjrt_executable_keep(args->executable), &args->loaded_executable);
+    return pjrt_loaded_new(args->client, pjrt_executable_keep(args->executable), &args->loaded_executable);
 }
 
 struct pjrt_error *pjrt_executable_deserialize_and_load(struct pjrt_executable_deserialize_and_load_args *args) {
@@ -180,7 +165,7 @@ struct pjrt_error *pjrt_executable_deserialize_and_load(struct pjrt_executable_d
     struct pjrt_executable *e;
     struct pjrt_error *error = pjrt_python_load(args->client, args->serialized_executable, args->serialized_executable_size,
                                                 options, options_size, &e);
-    return error ? error : load(args->client, e, &args->loaded_executable);
+    return error ? error : pjrt_loaded_new(args->client, e, &args->loaded_executable);
 }
 
 struct pjrt_error *pjrt_executable_destroy(struct pjrt_executable_destroy_args *args) {

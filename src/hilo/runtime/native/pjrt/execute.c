@@ -286,33 +286,35 @@ static struct pjrt_error *exhausted(const struct pjrt_executable *e) {
     return pjrt_fail(PJRT_RESOURCE_EXHAUSTED, "%s: no memory for the results of a call", e->name);
 }
 
-static struct pjrt_error *call_now(struct run *run, struct pjrt_buffer **results, struct pjrt_event **complete) {
+static struct pjrt_error *call_now(struct run *run, const struct pjrt_execute_options *options,
+                                   struct pjrt_buffer *const *arguments, struct pjrt_buffer **results,
+                                   struct pjrt_event **complete) {
     struct pjrt_executable *e = run->loaded->executable;
-    size_t count = e->num_arguments + e->num_results;
-    struct pjrt_error *error = NULL;
     struct pjrt_loaded *loaded = run->loaded;
-    if (e->calls_python) atomic_fetch_add(&loaded->references, 1); /* a function may give the executable up */
-    if (make_results(run)) {
-        struct pjrt_event *ready = pjrt_event_failed(perform(run));
-        if (!make_buffers(run, ready, results)) error = exhausted(e);
-        if (!error && complete) *complete = pjrt_event_keep(ready);
-        pjrt_event_release(ready);
-    } else {
-        free_relaid(run);
-        error = exhausted(e);
+    if (!make_results(run) || !make_buffers(run, pjrt_event_done(), results)) {
+        give_back(run, options, arguments, e->num_arguments);
+        return exhausted(e);
     }
-    release_held(run, 0, count);
+    if (e->calls_python) atomic_fetch_add(&loaded->references, 1); /* a function may give the executable up */
+    struct pjrt_event *ready = pjrt_event_failed(perform(run));
+    if (ready->error)
+        for (size_t i = 0; i < e->num_results; i++) results[i]->ready = pjrt_event_keep(ready);
+    release_held(run, 0, e->num_arguments + e->num_results);
     if (e->calls_python) pjrt_loaded_release(loaded);
-    return error;
+    if (complete)
+        *complete = ready;
+    else
+        pjrt_event_release(ready);
+    return NULL;
 }
 
-static struct pjrt_error *call_later(struct run *run, struct pjrt_buffer *const *arguments, struct pjrt_buffer **results,
+static struct pjrt_error *call_later(struct run *run, const struct pjrt_execute_options *options,
+                                     struct pjrt_buffer *const *arguments, struct pjrt_buffer **results,
                                      struct pjrt_event **complete) {
     struct pjrt_executable *e = run->loaded->executable;
     struct pjrt_event *done = run->flight.event = pjrt_event_new();
     if (!done || !make_results(run) || !make_buffers(run, done, results)) {
-        free_relaid(run);
-        release_held(run, 0, e->num_arguments + e->num_results);
+        give_back(run, options, arguments, e->num_arguments);
         pjrt_event_release(done);
         free(run);
         return exhausted(e);
@@ -372,16 +374,16 @@ struct pjrt_error *pjrt_loaded_executable_execute(struct pjrt_loaded_executable_
         void *room[2 * ON_STACK];
         prepare(&run, loaded, args->options, room, count);
         error = take_all(&run, args->options, arguments);
-        return error ? error : call_now(&run, results, complete);
+        return error ? error : call_now(&run, args->options, arguments, results, complete);
     }
     struct run *run = malloc(sizeof *run + 2 * count * sizeof(void *));
     if (!run) return exhausted(e);
     prepare(run, loaded, args->options, (void **)(run + 1), count);
     error = take_all(run, args->options, arguments);
     if (error || now) {
-        if (!error) error = call_now(run, results, complete);
+        if (!error) error = call_now(run, args->options, arguments, results, complete);
         free(run);
         return error;
     }
-    return call_later(run, arguments, results, complete);
+    return call_later(run, args->options, arguments, results, complete);
 }

@@ -106,7 +106,9 @@ struct pjrt_counts {
     atomic_llong bytes, peak_bytes, allocations, largest;
 };
 
+/* Never freed, as what outlives a client still points to it: see client.c. */
 struct pjrt_client {
+    struct pjrt_client *next; /* among those that were destroyed */
     const char *platform; /* "hilo" or "cpu" */
     struct pjrt_topology *topology;
     struct pjrt_device device;
@@ -129,7 +131,7 @@ struct pjrt_topology *pjrt_topology_of(const char *platform); /* NULL: none of o
 extern const struct pjrt_memory_table pjrt_memory_table;
 /* The memory of a client that a call names by memory or device (either may be NULL). */
 struct pjrt_memory *pjrt_memory_of(struct pjrt_client *client, struct pjrt_device *device, struct pjrt_memory *memory);
-const char *pjrt_platform_version(void);
+const char *pjrt_platform_version(void); /* of clients */
 const char *pjrt_default_platform(void); /* "hilo", or "cpu" if the environment says HILO_JAX_AS_CPU=1 */
 
 /* Shapes (shapes.c): type, dims and the order of dims in memory; never change. */
@@ -191,7 +193,7 @@ struct pjrt_buffer {
     struct pjrt_shape *shape;
     struct pjrt_event *ready; /* when there are contents; its error: there will be none */
     atomic_flag busy;         /* guards what follows */
-    struct pjrt_block *block; /* NULL: deleted or donated */
+    struct pjrt_block *_Atomic block; /* NULL: deleted or donated. May be looked at without `busy` */
     struct pjrt_block *held;  /* what external references hold; see buffers.c */
     int external;             /* references of others */
 };
@@ -240,7 +242,13 @@ struct pjrt_executable *pjrt_executable_new(struct pjrt_client *client);
 bool pjrt_executable_complete(struct pjrt_executable *executable);
 struct pjrt_executable *pjrt_executable_keep(struct pjrt_executable *executable);
 void pjrt_executable_release(struct pjrt_executable *executable);
+/* `executable`, whose reference is taken over (also if it fails), on the client's device. */
+struct pjrt_error *pjrt_loaded_new(struct pjrt_client *client, struct pjrt_executable *executable,
+                                   struct pjrt_loaded **loaded);
 void pjrt_loaded_release(struct pjrt_loaded *loaded);
+
+/* Seconds that a compilation for a topology waits for Python's lock (compile.c). */
+void pjrt_set_patience(int seconds);
 
 /* One execution's user data for handlers of foreign functions (ffi.c); keys are the numbers of types. */
 struct pjrt_context {
@@ -270,8 +278,10 @@ bool pjrt_queue_help(void);
 bool pjrt_queue_inside(void);
 /* Whether no queue has work, or is at work. */
 bool pjrt_queues_are_idle(void);
-/* Ends the thread, after all that is queued. */
+/* Ends the thread, after all that is queued. What is queued after that starts another one. */
 void pjrt_queue_close(struct pjrt_client *client);
+/* Starts a thread that gets no signals, which are for the host's own. 0, or -1. */
+int pjrt_thread_start(pthread_t *thread, void *(*run)(void *argument), void *argument);
 
 /* Writes a number as messages of protocol buffers have it; gives the place behind it, at most ten bytes on. */
 static inline char *pjrt_put_varint(char *at, uint64_t value) {

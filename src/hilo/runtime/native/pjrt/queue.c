@@ -1,4 +1,5 @@
-/* Work that runs later: one thread per client takes it, in order. The thread starts with the first piece of work.
+/* Work that runs later: one thread per client takes it, in order. The thread starts with the first piece of work. A
+ * queue lives as long as its client's struct: for ever.
  *
  * Work is queued when all that it needs is there, so that it never waits for work behind it. Only a Python function that a
  * program calls may wait, for anything and in ways that we do not see: such work gets a thread of its own.
@@ -105,6 +106,7 @@ static void *work_on(void *argument) {
         if (work) {
             perform(q, work);
         } else if (q->closing) {
+            q->closing = q->started = false;
             break;
         } else {
             q->sleeping++;
@@ -125,8 +127,7 @@ static void *work_aside(void *argument) {
     return NULL;
 }
 
-/* Signals are for the host's own threads. */
-static int start(pthread_t *thread, void *(*run)(void *), void *argument) {
+int pjrt_thread_start(pthread_t *thread, void *(*run)(void *), void *argument) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -159,7 +160,7 @@ int pjrt_queue_add(struct pjrt_client *client, void (*run)(void *argument), void
     if (!work) return -1;
     *work = (struct work){NULL, q, run, argument};
     pthread_mutex_lock(&q->lock);
-    if (!q->started) q->started = start(&q->thread, work_on, q) == 0;
+    if (!q->started) q->started = pjrt_thread_start(&q->thread, work_on, q) == 0;
     if (!q->started) {
         pthread_mutex_unlock(&q->lock);
         free(work);
@@ -179,7 +180,7 @@ int pjrt_queue_aside(struct pjrt_client *client, void (*run)(void *argument), vo
     *work = (struct work){NULL, q, run, argument};
     pthread_t thread;
     pthread_mutex_lock(&q->lock);
-    int failed = start(&thread, work_aside, work);
+    int failed = pjrt_thread_start(&thread, work_aside, work);
     if (!failed) q->running++;
     pthread_mutex_unlock(&q->lock);
     if (failed)
@@ -255,29 +256,20 @@ void pjrt_queue_close(struct pjrt_client *client) {
     struct pjrt_queue *q = client->queue;
     if (!q) return;
     pthread_mutex_lock(&q->lock);
-    q->closing = true;
+    bool started = q->closing = q->started;
+    pthread_t thread = q->thread;
     pthread_cond_broadcast(&q->changed);
-    bool started = q->started;
     pthread_mutex_unlock(&q->lock);
-    if (mine == q || beside == q) { /* closed by work of its own: it ends after that, and its queue stays */
-        if (started) pthread_detach(q->thread);
+    if (mine == q || beside == q) { /* closed by work of its own: it ends after that */
+        if (started) pthread_detach(thread);
         return;
     }
     void *python = pjrt_python_pause(); /* work may need the GIL */
-    if (started) pthread_join(q->thread, NULL);
+    if (started) pthread_join(thread, NULL);
     pthread_mutex_lock(&q->lock);
     q->crowding++;
     while (q->running) pthread_cond_wait(&q->advanced, &q->lock);
+    q->crowding--;
     pthread_mutex_unlock(&q->lock);
     pjrt_python_resume(python);
-    pthread_mutex_lock(&queues_lock);
-    struct pjrt_queue **place = &queues;
-    while (*place != q) place = &(*place)->next;
-    *place = q->next;
-    pthread_mutex_unlock(&queues_lock);
-    pthread_cond_destroy(&q->changed);
-    pthread_cond_destroy(&q->advanced);
-    pthread_mutex_destroy(&q->lock);
-    free(q);
-    client->queue = NULL;
 }

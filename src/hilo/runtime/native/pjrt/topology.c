@@ -89,8 +89,10 @@ struct pjrt_error *pjrt_topology_platform_name(struct pjrt_topology_platform_nam
     return NULL;
 }
 
+/* Not a client's: JAX compiles for a topology by a client of the same version if there is one, on a thread which gets
+ * Python's lock never, as the one that has it waits. */
 struct pjrt_error *pjrt_topology_platform_version(struct pjrt_topology_platform_version_args *args) {
-    args->platform_version = pjrt_platform_version();
+    args->platform_version = "hilo " HILO_VERSION " (topology)";
     args->platform_version_size = strlen(args->platform_version);
     return NULL;
 }
