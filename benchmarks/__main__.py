@@ -24,6 +24,7 @@ import numpy as np
 from benchmarks.compilation import compile_command
 from benchmarks.dynamic import dynamic
 from benchmarks.jax_client import jax_group
+from benchmarks.jax_soak import soak
 from benchmarks.memory import memory
 from benchmarks.modules import cases
 from benchmarks.peers import PEERS
@@ -77,6 +78,7 @@ main.add_command(compile_command)
 main.add_command(dynamic)
 main.add_command(memory)
 main.add_command(jax_group)
+jax_group.add_command(soak)
 
 
 @main.command("gate")
