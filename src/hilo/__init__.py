@@ -17,14 +17,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Error", "Executable", "HostQueues", "Module", "Options", "Probes", "build", "compile", "interpret",
-           "interpret_parallel", "load", "parse", "register_custom_call", "register_ffi_type",
+__all__ = ["Error", "Executable", "HostQueues", "Module", "Options", "Probes", "build", "compile", "inspect",
+           "interpret", "interpret_parallel", "load", "parse", "register_custom_call", "register_ffi_type",
            "text"]  # fmt: skip
 
 if TYPE_CHECKING:
     from hilo import build
     from hilo.api import (
         compile,  # noqa: A004
+        inspect,
         interpret,
         interpret_parallel,
         load,
@@ -48,6 +49,7 @@ _HOME = {
     "Options": "hilo.options",
     "Probes": "hilo.ir.probes",
     "compile": "hilo.api",
+    "inspect": "hilo.api",
     "interpret": "hilo.api",
     "interpret_parallel": "hilo.api",
     "load": "hilo.api",

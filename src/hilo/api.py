@@ -110,6 +110,37 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
                               shapes=shapes, donate=tuple(donate), options=options)  # fmt: skip
 
 
+def inspect(program: Program | Executable, stage: str, *, entry: str = "main", target: str = "host",
+            elide: int | None = None, options: Options | None = None) -> str | bytes:  # fmt: skip
+    """A program, or what was compiled, at a stage of the compilation (`hilo.stages.STAGES` says what each one is).
+
+    stage      of the program as it came: "stablehlo", "hlo", "hlo_serialized" (XLA's HloModuleProto, as bytes);
+               optimized: "optimized" (our IR), "optimized_hlo", "optimized_hlo_serialized" (bytes),
+               "optimized_hlo_dot" or "dot" (a graph that Graphviz draws);
+               compiled: "llvm", "asm", "c", "memory", "memory.svg"
+    elide      leave out constants of more than so many elements (for reading; not of stages of an executable)
+
+    Nothing is compiled for stages that need no code. Raises `Error` for a stage that there is not, `Unsupported` for
+    a program that HLO has no form for.
+    """
+    from hilo.options import Options
+    from hilo.pipeline import inspect_module
+    from hilo.runtime.executable import Executable
+
+    _expect(
+        stage=(stage, str, "the name of a stage"),
+        entry=(entry, str, "the name of a function"),
+        target=(target, str, "the name of a target"),
+        elide=(elide, int, "a number"),
+        options=(options, Options, "an Options"),
+    )
+    if isinstance(program, Executable):
+        from hilo.stages import named
+
+        return program.inspect(named(stage))
+    return inspect_module(_module(program), stage, entry=entry, target=target, elide=elide, options=options)
+
+
 def interpret(program: Program, *arrays: Any, entry: str = "main", host: HostQueues | None = None,
               probes: Probes | None = None) -> list[np.ndarray]:  # fmt: skip
     """Run a program with every op's reference semantics in numpy: slow, exact, the arbiter of everything else.

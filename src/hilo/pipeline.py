@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from hilo.errors import Error
+from hilo.errors import Error, Unsupported
 from hilo.gc_pause import gc_paused
 from hilo.ir.dims import estimating, typical
 from hilo.ir.module import Function, Module
@@ -22,6 +22,7 @@ from hilo.ir.quantized import any_quantized
 from hilo.ir.registry import lookup
 from hilo.ir.types import TensorType, compatible, has_unknown_sizes
 from hilo.options import Options
+from hilo.stages import NAMES, STAGES, named, show_optimized, show_source
 from hilo.trace import Trace, program_text, run_passes
 
 if TYPE_CHECKING:
@@ -273,8 +274,13 @@ def compile_stages(module: Module, entry: str, machine: Target, threads: int, op
         parts.append((_build(f, machine, threads, options, trace, {}, module), stage.inputs))
     executables = [e for e, _ in parts]
 
-    def text(phase: str) -> str:
-        return "\n".join(e.text(phase) for e in executables)
+    def text(phase: str) -> str | bytes:
+        if phase in NAMES and STAGES[name := named(phase)].of == "source":
+            return show_source(name, module, entry)
+        shown = [e.inspect(phase) for e in executables]
+        if any(isinstance(s, bytes) for s in shown):
+            raise Unsupported(f"@{entry} computes sizes: it is {len(shown)} programs, and has no {phase}")
+        return "\n".join(map(str, shown))
 
     return Executable(
         Chain(parts, threads),
@@ -363,7 +369,10 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         **_sizes(program, code.loaded.address),
     )
 
-    def text(phase: str) -> str:
+    def text(phase: str) -> str | bytes:
+        if phase in NAMES and (of := STAGES[phase := named(phase)].of) != "code":
+            source = module if module is not None else Module({f.name: f})
+            return show_source(phase, source, f.name) if of == "source" else show_optimized(phase, f, source.name)
         if phase == "memory":
             return memory.details()
         if phase == "memory.svg":
@@ -486,6 +495,25 @@ def text_after(module: Module, phase: str, *, entry: str = "main", target: str =
         with choices(options, machine):
             return str(ProgramText(plan(f, machine)))
     return program_text(trace.after(phase))
+
+
+def inspect_module(module: Module, stage: str, *, entry: str = "main", target: str = "host",
+                   elide: int | None = None, options: Options | None = None) -> str | bytes:  # fmt: skip
+    """See `hilo.inspect`."""
+    from hilo.passes.computed_size import ComputedSize
+
+    options = Options.from_env() if options is None else options
+    of = STAGES[name := named(stage)].of
+    if entry not in module.functions:
+        raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions) or 'none'}")
+    if of == "source":
+        return show_source(name, module, entry, elide)
+    if of == "optimized":
+        try:
+            return show_optimized(name, optimize(module, entry, options), module.name, elide)
+        except ComputedSize:
+            pass  # several programs, which an executable shows
+    return compile_module(module, entry=entry, target=target, options=options).inspect(name)
 
 
 def optimized_text(module: Module, *, entry: str = "main", passes: Iterable[str] | None = None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 import zlib
@@ -191,6 +192,17 @@ def _umask() -> int:
     mask = os.umask(0)
     os.umask(mask)
     return mask
+
+
+def write_bytes(data: bytes, output: str | None, what: str) -> None:
+    """To a file, or to stdout unless that is a terminal. `what` they are is for the error."""
+    if output is not None and output != "-":
+        with atomic_write(output) as f:
+            f.write(data)
+    elif sys.stdout.isatty():
+        raise Error(f"{what} is no text: name a file with -o, or redirect the output")
+    else:
+        click.get_binary_stream("stdout").write(data)
 
 
 def write_text(text: str, output: str | None) -> None:

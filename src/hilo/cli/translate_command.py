@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 import hilo
-from hilo.cli.common import atomic_write, write_text
+from hilo.cli.common import write_bytes, write_text
 from hilo.errors import Error
 
 
@@ -48,12 +46,4 @@ def _write_portable(file: str, version: str, output: str | None) -> None:
     from hilo.formats.bytecode import target_version, write
 
     target_version(version)  # before the program is read
-    data = write(hilo.load(file), version)
-    stdout = sys.stdout.buffer
-    if output is not None and output != "-":
-        with atomic_write(output) as f:
-            f.write(data)
-    elif stdout.isatty():
-        raise Error("a portable artifact is no text: name a file with -o, or redirect the output")
-    else:
-        stdout.write(data)
+    write_bytes(write(hilo.load(file), version), output, "a portable artifact")

@@ -36,7 +36,7 @@ class Executable:
         arg_types: Sequence[Type],
         result_types: Sequence[Type],
         memory: Any = None,
-        texts: Callable[[str], str] | None = None,
+        texts: Callable[[str], str | bytes] | None = None,
         cost: Any = None,
         keep: tuple[object, ...] = (),
         profile: Sequence[Any] = (),
@@ -84,9 +84,17 @@ class Executable:
         return self._program.threads
 
     def text(self, phase: str = "") -> str:
-        """The program as text after `phase` (the pipeline's names, e.g. "import", "fuse", "loop", "llvm"). `Error` for
-        a phase that there is not."""
-        return self._texts(phase) if self._texts is not None else ""
+        """The program as text after `phase` (the pipeline's names, e.g. "input", "fuse", "schedule"), or a stage of
+        `inspect`. `Error` for a phase that there is not, or that is no text."""
+        shown = self.inspect(phase)
+        if isinstance(shown, bytes):
+            raise Error(f"{phase} is no text: inspect({phase!r}) gives its bytes")
+        return shown
+
+    def inspect(self, stage: str) -> str | bytes:
+        """A stage of the compilation as `hilo.inspect` gives it: text, or the bytes of XLA's messages. `Error` for one
+        that there is not, `Unsupported` for what HLO has no form for."""
+        return self._texts(stage) if self._texts is not None else ""
 
     def memory(self) -> Any:
         """What a call needs: bytes of arguments, results, constants, temporaries, the peak, the largest buffers

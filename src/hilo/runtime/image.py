@@ -64,7 +64,7 @@ class Image:
             arg_types=self.arg_types,
             result_types=self.result_types,
             memory=lambda: again().memory(),
-            texts=lambda phase: again().text(phase),
+            texts=lambda phase: again().inspect(phase),
             cost=self.cost,
         )
 

@@ -27,12 +27,13 @@ _RESERVED: Final = frozenset((
 ))  # fmt: skip
 
 
-def emit(module: Module) -> HloModule:
-    """The same program in HLO's terms. The entry is `main`, or the first function that is not private.
+def emit(module: Module, entry_name: str | None = None) -> HloModule:
+    """The same program in HLO's terms. The entry is `main`, or the first function that is not private, or the one that
+    is named.
 
     Raises `Unsupported` for what HLO has no form for.
     """
-    entry = heading.entry_of(module)
+    entry = heading.entry_of(module) if entry_name is None else module[entry_name]
     e = Emitter(module)
     made = HloModule(identifier(module.name or "module"), e.computations)
     try:

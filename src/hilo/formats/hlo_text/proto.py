@@ -1,7 +1,6 @@
 """HLO as data to XLA's messages (HloModuleProto), as far as people look at them. Imports siblings, protobuf, ir.
 
-Written for reading: constants of many elements are left out, as XLA's own printer does; shardings too, as the program
-is for one device. Facts from xla/service/hlo.proto and xla/xla_data.proto.
+Shardings are left out, as the program is for one device. Facts from xla/service/hlo.proto and xla/xla_data.proto.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from hilo.formats.protobuf import put, put_bytes, put_float, put_numbers, varint
 from hilo.ir.op import Array
 from hilo.ir.types import TOKEN, TensorType
 
-MOST_ELEMENTS: Final = 64  # of a constant that is written
+MOST_ELEMENTS: Final = 64  # of a constant in a message that is only looked at
 
 #: PrimitiveType by hilo's names.
 TYPES: Final[dict[str, int]] = {
@@ -49,9 +48,12 @@ _TRANSPOSE: Final = {"NO_TRANSPOSE": 1, "TRANSPOSE": 2, "ADJOINT": 3}
 _RNG: Final = {"rng_default": 0, "rng_three_fry": 1, "rng_philox": 2, "rng_uniform": 1, "rng_normal": 2}
 
 
-def module_proto(m: HloModule) -> bytes:
-    """The module as an HloModuleProto. Raises `Unsupported` for what messages of this kind have no place for."""
-    w = _Writer(m)
+def module_proto(m: HloModule, *, elide: int | None = None) -> bytes:
+    """The module as an HloModuleProto; constants of more than `elide` elements have no value.
+
+    Raises `Unsupported` for what messages of this kind have no place for.
+    """
+    w = _Writer(m, elide)
     assert m.entry is not None
     shapes, result = m.attrs["entry_computation_layout"]
     return b"".join((
@@ -67,11 +69,11 @@ def module_proto(m: HloModule) -> bytes:
 
 
 def module_with_config(m: HloModule) -> bytes:
-    """The module as an HloModuleProtoWithConfig, for one replica and one partition."""
+    """The module as an HloModuleProtoWithConfig, for one replica and one partition, without large constants."""
     layout = program_shape(*m.attrs["entry_computation_layout"])
     unsharded = put_numbers(27, (0,)) + put_numbers(33, (0,))  # shardings are propagated to neither end
     config = put_bytes(1, layout) + put(4, 1) + put(5, 1) + unsharded
-    return put_bytes(1, module_proto(m)) + put_bytes(2, config)
+    return put_bytes(1, module_proto(m, elide=MOST_ELEMENTS)) + put_bytes(2, config)
 
 
 def program_shape(shapes: Any, result: Shape, names: Any = None) -> bytes:
@@ -112,7 +114,8 @@ def _alias(output: tuple[int, ...], operand: int, part: tuple[int, ...], kind: s
 class _Writer:
     """Computations and instructions are numbered: an instruction's number has its computation's in the upper half."""
 
-    def __init__(self, m: HloModule) -> None:
+    def __init__(self, m: HloModule, elide: int | None) -> None:
+        self.elide = elide
         self.numbers = {name: n for n, name in enumerate(m.computations, 1)}
         inside = (i for c in m.computations.values() for i in c.instructions if i.opcode == "fusion")
         self.fused = {i.attrs["calls"].name for i in inside}
@@ -139,13 +142,19 @@ class _Writer:
         for name, value in i.attrs.items():
             if (write := _FIELDS.get(name)) is not None:
                 parts.append(write(value))
-        if own is not None:
+        if i.opcode == "constant":
+            parts.append(self._literal(i["value"], i.declared))
+        elif own is not None:
             parts.append(own(i))
         ids = self.ids
         parts += [varint(35 << 3), varint(ids[i]), put_numbers(36, [ids[o] for o in i.operands])]
         if any(name in i.attrs for name in _CALLEES):
             parts.append(put_numbers(38, self._called(i)))
         return b"".join(parts)
+
+    def _literal(self, a: Array, shape: Shape) -> bytes:
+        """A constant's value; nothing if it is left out."""
+        return b"" if self.elide is not None and a.type.size > self.elide else put_bytes(8, _literal(a, shape))
 
     def _called(self, i: Instruction) -> list[int]:
         found: list[Computation] = []
@@ -281,7 +290,6 @@ def _triangular(i: Instruction) -> bytes:
 
 
 _SPECIAL: Final[dict[str, Callable[[Instruction], bytes]]] = {
-    "constant": lambda i: _literal(i["value"], i.declared),
     "dot": lambda i: _dot_dims(i) + _precision(i),
     "ragged-dot": _ragged,
     "convolution": _convolution,
@@ -296,15 +304,13 @@ _SPECIAL: Final[dict[str, Callable[[Instruction], bytes]]] = {
 
 
 def _literal(a: Array, shape: Shape) -> bytes:
-    """A constant's value; nothing if it is large."""
+    """An array as a LiteralProto."""
     t = a.type
     name = t.dtype.name
-    if t.size > MOST_ELEMENTS:
-        return b""
     values = np.ascontiguousarray(a.data)
     if t.dtype.is_narrow:
         values = values.view(np.uint8) & np.uint8((1 << t.dtype.bits) - 1)
     whole = put_bytes(1, shape_proto(shape))
     if name in _AS_BYTES:
-        return put_bytes(8, whole + put_bytes(_AS_BYTES[name], values.tobytes()))
-    return put_bytes(8, whole + put_bytes(_AS_NUMBERS[name], b"".join(map(varint, values.ravel().tolist()))))
+        return whole + put_bytes(_AS_BYTES[name], values.tobytes())
+    return whole + put_bytes(_AS_NUMBERS[name], b"".join(map(varint, values.ravel().tolist())))
