@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 PANEL_BYTES: Final = 64 << 10  # of a packed panel of B, on the stack
 BOUND_BYTES: Final = 160 << 10  # of a panel of a constant B, read again and again from the second-level cache
 UNIT_NS: Final = 40_000  # of work that is worth a parallel unit
+SHARED_NS: Final = 25_000  # of work from which there are FEW_UNITS at least, for two threads to share evenly
+FEW_UNITS: Final = 4
 MAX_UNITS: Final = 16
 MOST_UNITS: Final = 64  # that may be asked for
 SKINNY_K: Final = 32  # rows of B that are streamed at a time, at most
@@ -200,6 +202,12 @@ def choose_tile(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
     return min(tiles_for(registers), key=lambda t: cost(*t))
 
 
+def wanted_units(nanoseconds: float, most: int) -> int:
+    """How many parallel units the work is worth."""
+    fewest = FEW_UNITS if nanoseconds >= SHARED_NS else 1
+    return min(most, max(fewest, int(nanoseconds / UNIT_NS) + 1))
+
+
 def few_rows(p: Plan, target: Target) -> Plan:
     """`p` with tiles of so few rows that lines of A which all fall into one set of the first-level cache stay there."""
     few = [t for t in tiles_for(target.registers) if t[0] <= CROWDED_ROWS]
@@ -224,7 +232,7 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     bt, m, n, k = sizes
     lanes = target.lanes(r.scalar)
     total = nanoseconds(sizes, r.size, lanes, target)
-    want = min(MAX_UNITS, int(total / UNIT_NS) + 1)
+    want = wanted_units(total, MAX_UNITS)
     units = choose("contraction.units", want, (1, 2, 4, 8, 16), least=1, most=MOST_UNITS)
     per_batch = -(-units // max(bt, 1))
     split = k

@@ -11,7 +11,7 @@ from itertools import permutations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from hilo.kernels.contraction_plan import MAX_UNITS, MOST_UNITS, UNIT_NS, VECTOR_NS, balanced
+from hilo.kernels.contraction_plan import MAX_UNITS, MOST_UNITS, VECTOR_NS, balanced, wanted_units
 from hilo.kernels.convolution_regions import Dim, Problem, Region, find_regions
 from hilo.kernels.pins import choose
 from hilo.record import record, replace
@@ -121,7 +121,7 @@ def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, same: b
     most, width = choose("contraction.tile", tiles[vectors], tiles.values())
     vectors = width // lanes
     nanoseconds = p.rows * -(-p.outputs // lanes) * p.depth * VECTOR_NS
-    want = max(1, min(MAX_UNITS // 2, int(nanoseconds / UNIT_NS)))
+    want = wanted_units(nanoseconds, MAX_UNITS // 2)
     want = choose("contraction.units", want, (1, 2, 4, 8, 16), least=1, most=MOST_UNITS)
     panels = -(-p.outputs // (vectors * lanes))
     room = max(most, min(target.l2 // 2 // p.rows_bytes(size), SUMS_BYTES // (vectors * lanes * size)))

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from hilo.plan.profile import Profile, Timed
 
 CHUNK_STEPS = 128  # steps per outlined function
-INLINE_COST = 50_000.0  # ns of work below which a kernel runs on the calling thread
-CHUNK_COST = 20_000.0  # ns of work that one chunk of a parallel loop should have at least
+# ns of work below which a kernel runs on the calling thread. A thread that waits for work starts within a microsecond;
+# waking one that sleeps takes the caller about four.
+INLINE_COST = 25_000.0
+CHUNK_COST = 8_000.0  # ns of work that one chunk of a parallel loop should have at least
 MAX_CHUNKS = 64
 INLINE_NODES = 128  # of a kernel that becomes part of a loop's code
 INLINE_NS = 200.0  # of work that such a kernel does: beyond, the call does not matter
