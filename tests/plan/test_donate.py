@@ -40,6 +40,16 @@ def test_a_result_takes_the_place_of_a_donated_argument() -> None:
     np.testing.assert_array_equal(r, X + Y)
 
 
+def test_an_argument_that_is_read_twice_at_once() -> None:
+    (r,), where = consume(program(f"%0 = stablehlo.add %x, %x : {T}\n return %0 : {T}"), X, Y, donate=(0,))
+    assert address(r) == where[0]
+    np.testing.assert_array_equal(r, X + X)
+    moved = f"%0 = stablehlo.reverse %x, dims = [0] : {T}\n %1 = stablehlo.add %x, %0 : {T}\n return %1 : {T}"
+    (r,), where = consume(program(moved), X, Y, donate=(0,))
+    assert address(r) != where[0]
+    np.testing.assert_array_equal(r, X + X[::-1])
+
+
 def test_the_program_may_donate() -> None:
     text = program(f"%0 = stablehlo.add %x, %y : {T}\n return %0 : {T}", " {tf.aliasing_output = 0 : i32}")
     (r,), where = consume(text, X, Y)

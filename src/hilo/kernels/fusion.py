@@ -88,4 +88,11 @@ def lower_bare(op: Op, target: Target) -> Lowered:
         return rows.lower(body, operands, len(op.operands), target)
     if not composes(op):
         raise Unsupported("there is no kernel for this op yet", op=op.kind.full_name, loc=op.loc)
-    return elementwise.lower(body, operands, len(op.operands), target)
+    return _with_repeats(elementwise.lower(body, operands, len(op.operands), target), op)
+
+
+def _with_repeats(lowered: Lowered, op: Op) -> Lowered:
+    """`x + x` reads x once, at its first place: what may be done in place of that may be in place of the others."""
+    first = [op.operands.index(x) for x in op.operands]
+    lowered.in_place = tuple((i, k) for i, place in enumerate(first) for at, k in lowered.in_place if at == place)
+    return lowered
