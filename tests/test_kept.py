@@ -38,7 +38,7 @@ def parses(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     seen: list[Any] = []
     real = hilo.formats.parse
-    monkeypatch.setattr(hilo.formats, "parse", lambda text: [seen.append(text), real(text)][1])
+    monkeypatch.setattr(hilo.formats, "parse", lambda text, *more: [seen.append(text), real(text)][1])
     return seen
 
 
@@ -174,3 +174,17 @@ def test_errors_are_those_of_compiling(options: Options) -> None:
             hilo.compile(TEXT, options=options, threads=0 - 1)
         with pytest.raises(hilo.Error):
             hilo.compile("func.func \udc80", options=options)
+
+
+def test_the_command_run_takes_programs_from_the_cache(tmp_path: Path, parses: list[Any]) -> None:
+    from click.testing import CliRunner
+
+    from hilo.cli import main
+
+    (tmp_path / "p.mlir").write_text(TEXT)
+    arguments = ["run", str(tmp_path / "p.mlir"), "--random", "0"]
+    variables = {"HILO_CACHE": "1", "HILO_CACHE_PROGRAMS": "1", "HILO_CACHE_DIR": str(tmp_path / "cache")}
+    first, second = (CliRunner().invoke(main, arguments, env=variables) for _ in range(2))
+    assert first.exit_code == second.exit_code == 0, first.output + second.output
+    assert first.output == second.output
+    assert len(parses) == 1

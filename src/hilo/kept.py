@@ -24,9 +24,10 @@ from hilo.runtime.stores import cache_of, tuned_of
 MOST_BYTES = 64 << 20  # of a program that is kept: reading more takes as long as compiling
 
 
-def compile_source(source: str | bytes, *, entry: str, target: str, threads: int | None, donate: tuple[Any, ...],
-                   options: Options | None) -> Executable:  # fmt: skip
-    """`pipeline.compile_module` of the program in `source`, from the cache if it is there."""
+def compile_source(source: str | bytes, *, entry: str, target: str, threads: int | None,
+                   donate: tuple[Any, ...] = (), options: Options | None = None,
+                   filename: str = "<text>") -> Executable:  # fmt: skip
+    """`pipeline.compile_module` of the program in `source`, from the cache if it is there. `filename`: for messages."""
     options = Options.from_env() if options is None else options
 
     @gc_paused()  # importing the compiler makes as many objects as compiling does
@@ -36,7 +37,7 @@ def compile_source(source: str | bytes, *, entry: str, target: str, threads: int
         from hilo.pipeline import compile_module
 
         with connected(None):
-            return compile_module(parse(source), entry=entry, target=target, threads=threads, donate=donate,
+            return compile_module(parse(source, filename), entry=entry, target=target, threads=threads, donate=donate,
                                   options=options, keep=keep)  # fmt: skip
 
     if not is_kept(options) or not all(type(d) is int for d in donate):

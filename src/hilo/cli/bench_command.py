@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import statistics
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 import hilo
 from hilo.cli.common import (
+    Program,
     Seconds,
     arguments,
     bind_option,
@@ -19,11 +20,18 @@ from hilo.cli.common import (
     entry_option,
     function,
     interruptible,
+    need_arrays,
     opt_option,
     sizes,
     target_option,
     threads_option,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from hilo.ir.module import Function
+    from hilo.runtime.executable import Executable
 
 WIDTH = 160  # of tables that no terminal shows
 
@@ -71,14 +79,22 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     hilo bench model.mlir --bind 1-160                  weights are constants
     hilo bench model.mlir --explain --json > figures.json
     """
-    module = hilo.load(file)
-    args = arguments(function(module, entry), arrays, seed, lambda: sizes(module, entry, dim))
-    constants, args = bound(bind, args)
-    how: dict[str, Any] = {"entry": entry, "target": target, "threads": threads, "constants": constants}
-    options = compile_options(opt)
+    program, options = Program(file), compile_options(opt)
+    how: dict[str, Any] = {"entry": entry, "target": target, "threads": threads}
+
+    def found(f: Function | Executable) -> list[np.ndarray]:
+        return arguments(f, arrays, seed, lambda: sizes(program.module, entry, dim))
+
+    args: list[np.ndarray] = []
+    if bind:
+        how["constants"], args = bound(bind, found(function(program.module, entry)))
+    else:
+        need_arrays(program, entry, arrays, seed)
     cpu, wall = time.process_time(), time.perf_counter()
-    f = hilo.compile(module, options=options, **how)
+    f = hilo.compile(program.module, options=options, **how) if bind else program.compile(options=options, **how)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    if not bind:
+        args = found(f)
     times: list[float] = []
     end = time.perf_counter() + seconds
     with interruptible():
@@ -102,7 +118,7 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
         from hilo.runtime.stores import cache_of
 
         limits = known(f.num_threads, cache_of(options), again=again)
-        profiled = hilo.compile(module, options=options.replace(profile=True), **how)
+        profiled = hilo.compile(program.module, options=options.replace(profile=True), **how)
         steps = ordered(sampled(profiled, args, seconds), order)
         if any(t.flops * t.runs > limits.fma * 1e9 * t.seconds for t in steps):  # the machine was busy then
             limits = known(f.num_threads, cache_of(options), again=True)

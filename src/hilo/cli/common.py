@@ -10,6 +10,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -20,10 +21,11 @@ import numpy as np
 from hilo.errors import Error
 from hilo.ir.example_arrays import random_array
 from hilo.ir.module import Function, Module
-from hilo.ir.types import TensorType, has_unknown_sizes
+from hilo.ir.types import TensorType
 
 if TYPE_CHECKING:
     from hilo.options import Options
+    from hilo.runtime.executable import Executable
 
 Sized = tuple[TensorType, "np.ndarray | None"]
 
@@ -94,6 +96,31 @@ def bound(text: str, args: list[np.ndarray]) -> tuple[dict[int, np.ndarray], lis
     return {i: args[i] for i in sorted(numbers)}, [a for i, a in enumerate(args) if i not in numbers]
 
 
+class Program:
+    """The program in a file. It is parsed when somebody asks for its module: compiling may find it in the cache."""
+
+    def __init__(self, path: str) -> None:
+        """Raises `Error` for a file that cannot be read."""
+        from hilo.formats import read
+
+        self.path = path
+        self.data = read(path)
+
+    @cached_property
+    def module(self) -> Module:
+        """Raises `Error` for a file without a program."""
+        from hilo.formats import parse
+
+        return parse(self.data, self.path)
+
+    def compile(self, *, entry: str, target: str, threads: int | None, options: Options) -> Executable:
+        """As `hilo.compile` does."""
+        from hilo.kept import compile_source
+
+        return compile_source(self.data, entry=entry, target=target, threads=threads, options=options,
+                              filename=self.path)  # fmt: skip
+
+
 def function(module: Module, name: str) -> Function:
     """The function called `name`, or an error that lists the others."""
     if name not in module.functions:
@@ -101,17 +128,24 @@ def function(module: Module, name: str) -> Function:
     return module[name]
 
 
-def arguments(f: Function, files: Sequence[str], seed: int | None,
+def need_arrays(program: Program, entry: str, files: Sequence[str], seed: int | None) -> None:
+    """Raises `Error` if the entry takes arrays and none are given, before anything is compiled."""
+    if not files and seed is None:
+        arguments(function(program.module, entry), files, seed)
+
+
+def arguments(f: Function | Executable, files: Sequence[str], seed: int | None,
               sizes: Callable[[], list[Sized]] | None = None) -> list[np.ndarray]:  # fmt: skip
-    """One array per parameter of `f`: from .npy and .npz files in order, or at random. `sizes` gives the types, and
+    """One array per argument of `f`: from .npy and .npz files in order, or at random. `sizes` gives the types, and
     some values, of parameters whose sizes are known only at run time."""
-    if not files and (seed is not None or not f.params):
+    types = f.param_types if isinstance(f, Function) else f.arg_types
+    if not files and (seed is not None or not types):
         rng = np.random.default_rng(seed)
-        if sizes is not None and has_unknown_sizes(f):
+        if sizes is not None and any(isinstance(t, TensorType) and not t.is_static for t in types):
             return [random_array(t, rng) if value is None else value for t, value in sizes()]
-        return [random_array(t, rng) for t in f.param_types if isinstance(t, TensorType)]
+        return [random_array(t, rng) for t in types if isinstance(t, TensorType)]
     if not files:
-        raise Error(f"@{f.name} takes {len(f.params)} arrays: name .npy or .npz files, or use --random SEED")
+        raise Error(f"@{f.name} takes {len(types)} arrays: name .npy or .npz files, or use --random SEED")
     return [a for path in files for a in read_arrays(path)]
 
 

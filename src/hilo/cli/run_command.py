@@ -11,12 +11,14 @@ import numpy as np
 
 import hilo
 from hilo.cli.common import (
+    Program,
     arguments,
     atomic_write,
     compile_options,
     entry_option,
     function,
     interruptible,
+    need_arrays,
     opt_option,
     read_arrays,
     sizes,
@@ -26,7 +28,9 @@ from hilo.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from hilo.ir.module import Function
     from hilo.options import Options
+    from hilo.runtime.executable import Executable
 
 
 @click.command("run")
@@ -63,24 +67,31 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     hilo run model.mlir x.npy --save results.npz
     hilo run sharded.mlir x0.npy x1.npy --interpret --partitions 2
     """
-    module = hilo.load(file)
+    program = Program(file)
     if not interpret and (replicas or partitions or probes):
         raise hilo.Error("--replicas, --partitions and --probes go with --interpret: native code runs as one process")
     recorder = hilo.Probes(probes) if probes else None
     if replicas or partitions:
-        _grid(module, entry, replicas or 1, partitions or 1, arrays, seed, recorder, save)
+        _grid(program.module, entry, replicas or 1, partitions or 1, arrays, seed, recorder, save)
         return
-    args = arguments(function(module, entry), arrays, seed, lambda: sizes(module, entry, dim))
+
+    def found(f: Function | Executable) -> list[np.ndarray]:
+        return arguments(f, arrays, seed, lambda: sizes(program.module, entry, dim))
+
     if check:
+        args = found(function(program.module, entry))
         with interruptible():
-            _check(module, entry, target, threads, args, compile_options(opt))
+            _check(program.module, entry, target, threads, args, compile_options(opt))
         return
     if interpret:
-        results = hilo.interpret(module, *args, entry=entry, probes=recorder)
+        args = found(function(program.module, entry))
+        results = hilo.interpret(program.module, *args, entry=entry, probes=recorder)
     else:
+        need_arrays(program, entry, arrays, seed)
         start = time.perf_counter()
-        f = hilo.compile(module, entry=entry, target=target, threads=threads, options=compile_options(opt))
+        f = program.compile(entry=entry, target=target, threads=threads, options=compile_options(opt))
         seconds = time.perf_counter() - start
+        args = found(f)
         with interruptible():
             results = f(*args)
             if timed:

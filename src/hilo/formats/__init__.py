@@ -32,12 +32,16 @@ def sniff(data: bytes) -> str:
 
 def load(path: str | os.PathLike[str]) -> Module:
     """The module in the file `path`. Raises `Error` for a file that cannot be read or holds no program."""
+    return parse(read(path), os.fspath(path))
+
+
+def read(path: str | os.PathLike[str]) -> bytes:
+    """The content of a file. Raises `Error` if it cannot be read."""
     try:
         with open(path, "rb") as file:
-            data = file.read()
+            return file.read()
     except (OSError, ValueError) as e:  # ValueError: a name that no file can have
         raise Error(f"cannot read the file: {getattr(e, 'strerror', None) or e}", loc=os.fspath(path)) from None
-    return parse(data, os.fspath(path))
 
 
 def parse(program: str | bytes, filename: str = "<text>") -> Module:
