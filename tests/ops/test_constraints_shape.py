@@ -118,6 +118,7 @@ BASES: list[Base] = [
         ("C13", {1: "4x3x5xf64"}), ("C13", {1: "4x3x5xbf16"}), ("C13", {0: "5x2x3xf8E5M2"}),
         ("C13", {0: "5x2x3xui8", 1: "4x3x5xi8"}), ("C13", {0: "5x2x3xi8", 1: "4x3x5xi32"}),
         ("", {0: "5x2x3xf8E5M2", 1: "4x3x5xf8E4M3FN"}), ("C13", {0: "5x2x3xf8E5M2", 1: "4x3x5xf4E2M1FN"}),
+        ("", {1: "4x3x5xbf16", "algorithm": _algorithm()}), ("C13", {1: "4x3x5xi32", "algorithm": _algorithm()}),
         ("C21", {"algorithm": _algorithm(), "precision_config": f"[#stablehlo<precision HIGHEST>, {_PRECISION}]"}),
         ("C22", {"algorithm": _algorithm(lhs=0)}), ("C23", {"algorithm": _algorithm(rhs=-1)}),
         ("C24", {"algorithm": _algorithm(primitive=0)}),

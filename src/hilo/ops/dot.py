@@ -43,10 +43,11 @@ def _check_algorithm(a: Algorithm, precision_config: tuple[str, ...] | None) -> 
 class dot_general:
     """Sum of products over the contracting axes, for each index of the batching axes.
 
-    Operands: lhs and rhs of one element type, or each of some f8 type. Result axes: batching, then what is left of lhs,
-    then of rhs; its element type may be wider than the operands'. Booleans: `or` of `and`. Integers wrap around in the
-    result's type. f16 and bf16 accumulate in f32 and round once. `algorithm`: None or (lhs_precision_type,
-    rhs_precision_type, accumulation_type, lhs_component_count, rhs_component_count, num_primitive_operations,
+    Operands: lhs and rhs of one element type, or each of some f8 type, or with an algorithm of some float type. Result
+    axes: batching, then what is left of lhs, then of rhs; its element type may be wider than the operands'. Booleans:
+    `or` of `and`. Integers wrap around in the result's type. f16 and bf16 accumulate in f32 and round once.
+    `algorithm`: None or (lhs_precision_type, rhs_precision_type, accumulation_type, lhs_component_count,
+    rhs_component_count, num_primitive_operations,
     allow_imprecise_accumulation), honoured or refused with `Unsupported`. Spec: dot_general.
     """
 
@@ -94,7 +95,7 @@ class dot_general:
             "precision_config {p} needs two entries",
             p=precision_config,
         )
-        require(_multiply(x.dtype, y.dtype), "C13", "{x} and {y} have different element types", x=x, y=y)
+        require(_multiply(x.dtype, y.dtype, algorithm), "C13", "{x} and {y} have different element types", x=x, y=y)
         if algorithm is not None:
             _check_algorithm(algorithm, precision_config)
         return result_is(
@@ -183,6 +184,13 @@ class dot_general:
             (f32, (2, 4)),
             algorithm=("bf16", "bf16", "f32", 3, 3, 6, False),
         ),
+        _example(
+            (f32, (2, 3)),
+            (bf16, (3, 4)),
+            ((), (), (1,), (0,)),
+            (f32, (2, 4)),
+            algorithm=("bf16", "bf16", "f32", 1, 1, 1, False),
+        ),
     ]
 
 
@@ -232,10 +240,11 @@ class dot:
     ]
 
 
-def _multiply(a: DType, b: DType) -> bool:
+def _multiply(a: DType, b: DType, algorithm: Algorithm | None) -> bool:
     """Whether dot_general takes operands of these types: of one type, as the specification says; besides, of two f8
-    types, which JAX writes for weights and activations (or gradients) of different ranges."""
-    return a is b or (a.is_float and b.is_float and a.bits == b.bits == 8)
+    types, which JAX writes for weights and activations (or gradients) of different ranges, and of two float types where
+    an algorithm says to what each is rounded, which JAX writes for attention."""
+    return a is b or (a.is_float and b.is_float and (algorithm is not None or a.bits == b.bits == 8))
 
 
 def _free(axes: Sequence[Any], *used: Sequence[int]) -> list[Any]:
