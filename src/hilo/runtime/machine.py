@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
 
 
 def default_threads(root: str = "/") -> int:
@@ -11,6 +12,12 @@ def default_threads(root: str = "/") -> int:
 
     Two hyperthreads of a core share its vector units, so that a second thread there only disturbs the first.
     """
+    return _threads_on(frozenset(_affinity()), root)
+
+
+@cache
+def _threads_on(cpus: frozenset[int], root: str) -> int:
+    """Remembered, since it reads a dozen files: what a process may use changes with its affinity, if at all."""
     return max(1, min(_physical_cores(root), allowed_cpus(root)))
 
 
