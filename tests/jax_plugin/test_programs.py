@@ -23,3 +23,7 @@ def test_foreign_functions(run: Run, name: dict[str, str]) -> None:
 
 def test_exchange(run: Run, name: dict[str, str]) -> None:
     run("exchange.py", name)
+
+
+def test_analyses(run: Run, name: dict[str, str]) -> None:
+    run("analyses.py", name)

@@ -8,6 +8,7 @@ import pytest
 
 from hilo.formats.protobuf import fields
 from hilo.pjrt import compiler
+from hilo.pjrt.analysis import costs_of
 
 MLP = b"""
 module @jit_mlp {
@@ -90,3 +91,24 @@ def test_what_hlo_has_no_form_for_is_a_call() -> None:
     text = b"func.func @main(%x: tensor<2xf6E2M3FN>) -> tensor<2xf6E2M3FN> { return %x : tensor<2xf6E2M3FN> }"
     _, data = compiler.compile("mlir", text, b"").optimized_program()
     assert b"hilo.program" in data
+
+
+def test_costs_of_a_program_that_was_not_compiled() -> None:
+    text = b"""
+      func.func private @twice(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+        %0 = stablehlo.exponential %x : tensor<3x4xf32>
+        %1 = stablehlo.add %0, %x : tensor<3x4xf32>
+        return %1 : tensor<3x4xf32>
+      }
+      func.func @main(%x: tensor<3x4xf32>) -> tensor<3x3xf32> {
+        %0 = call @twice(%x) : (tensor<3x4xf32>) -> tensor<3x4xf32>
+        %1 = stablehlo.dot_general %0, %x, contracting_dims = [1] x [1]
+          : (tensor<3x4xf32>, tensor<3x4xf32>) -> tensor<3x3xf32>
+        return %1 : tensor<3x3xf32>
+      }"""
+    found = costs_of(text)
+    assert found["transcendentals"] == 12
+    assert found["flops"] == 12 + 2 * 3 * 4 * 3
+    assert found["bytes accessed"] == 48 * 2 + 48 * 3 + 48 * 2 + 36
+    assert found["bytes accessedout{}"] == 36
+    assert "optimal_seconds" not in found

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, Final
 
 from hilo.errors import Error
-from hilo.jax import callbacks, places, targets
+from hilo.jax import analyses, callbacks, places, targets
 
 NAME: Final = "hilo"
 CPU: Final = "cpu"
@@ -51,6 +51,7 @@ def register() -> None:
             _check_version()
             targets.install()
             callbacks.install()
+            analyses.install()
             if as_cpu:
                 _register(bridge, CPU, priority=0, quiet=False)
             if NAME in asked or not as_cpu:

@@ -1,5 +1,5 @@
-"""What clients ask about a program's costs and memory, by XLA's and PJRT's names. Imports ops.weight,
-plan.report."""
+"""What clients ask about a program's costs and memory, by XLA's and PJRT's names. Imports ops.weight, plan.report;
+siblings and passes when a program that was not compiled is looked at."""
 
 from __future__ import annotations
 
@@ -15,9 +15,21 @@ if TYPE_CHECKING:
 _NO_WORK: Final = frozenset(("constant", "parameter", "get"))
 
 
-def costs(f: Function, nanoseconds: float) -> dict[str, float]:
-    """Of a scheduled function: operations ("flops"), functions like exp ("transcendentals", which do not count as
-    flops), bytes read and written by the kernels, and estimated seconds of a call. The bodies of loops count once."""
+def costs_of(program: bytes) -> dict[str, float]:
+    """Of a program that was not compiled (StableHLO as text or bytecode): as `costs`, op by op."""
+    from hilo.passes.inline import inline
+    from hilo.pjrt.boundary import prepare
+    from hilo.pjrt.compiler import parse
+    from hilo.pjrt.request import Request
+
+    module, f, _ = prepare(parse("mlir", program), Request())
+    return costs(inline(module, f.name))
+
+
+def costs(f: Function, nanoseconds: float | None = None) -> dict[str, float]:
+    """Of a function without calls: operations ("flops"), functions like exp ("transcendentals", which do not count as
+    flops), bytes read and written by its ops, which are kernels once it is scheduled, and estimated seconds of a call
+    if they are known. The bodies of loops count once."""
     flops = transcendentals = moved = 0.0
     stack: list[Any] = [f]
     while stack:
@@ -40,7 +52,7 @@ def costs(f: Function, nanoseconds: float) -> dict[str, float]:
         "flops": flops,
         "transcendentals": transcendentals,
         "bytes accessed": moved,
-        "optimal_seconds": nanoseconds * 1e-9,
+        **({} if nanoseconds is None else {"optimal_seconds": nanoseconds * 1e-9}),
         **_by_operand(f),
     }
 
