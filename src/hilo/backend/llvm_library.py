@@ -99,12 +99,17 @@ def llvm_version() -> str:
     return ".".join(str(packed >> shift & 255) for shift in (16, 8, 0))
 
 
-@cache
-def version() -> str:
-    """LLVM's and llvmlite's, in one text: what code depends on."""
+def llvmlite_version() -> str:
+    """llvmlite's version."""
     from llvmlite import __version__
 
-    return f"{llvm_version()} {__version__}"
+    return __version__
+
+
+@cache
+def version() -> str:
+    """LLVM's version and llvmlite's, in one text: what code depends on."""
+    return f"{llvm_version()} {llvmlite_version()}"
 
 
 @contextmanager

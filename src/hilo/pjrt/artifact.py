@@ -140,8 +140,7 @@ def circumstances() -> dict[str, str]:
     """What artifacts of one hilo have in common, by name."""
     from importlib.metadata import PackageNotFoundError, version
 
-    from llvmlite import __version__ as llvmlite
-    from llvmlite.binding import llvm_version_info
+    from hilo.backend.llvm_library import llvm_version, llvmlite_version
 
     try:
         release = version("hilo-compiler")
@@ -149,7 +148,7 @@ def circumstances() -> dict[str, str]:
         release = "unreleased"
     return {
         "hilo": f"{release} {sources()[:16]}",
-        "LLVM": f"{'.'.join(map(str, llvm_version_info))} (llvmlite {llvmlite})",
+        "LLVM": f"{llvm_version()} (llvmlite {llvmlite_version()})",
     }
 
 
