@@ -27,3 +27,7 @@ def test_exchange(run: Run, name: dict[str, str]) -> None:
 
 def test_analyses(run: Run, name: dict[str, str]) -> None:
     run("analyses.py", name)
+
+
+def test_a_process_that_was_killed(run: Run, name: dict[str, str]) -> None:
+    run("killed.py", name)

@@ -29,14 +29,15 @@ def test_everything_may_outlive_the_client() -> None:
     (later,) = host.run(loaded, [alias.alias_buffer])  # is waiting for its argument
     memory = host.api.buffer_memory(buffer=x).memory
     host.close()
-    with a_host() as other:  # may have the struct of the first
+    with a_host() as other:
+        assert other.client != host.client
         y = other.put(X)
         host.api.client_fulfill_alias_buffer(fulfill_alias_buffer_cb=alias.fulfill_alias_buffer_cb, buffer=x)
         assert host.get(later).tolist() == [0, 2, 4, 6]
         (now,) = host.run(loaded, [x])
         assert host.get(now).tolist() == [0, 2, 4, 6]
         assert host.api.memory_id(memory=memory).id == 0
-        assert host.api.buffer_device(buffer=x).device == other.device
+        assert host.api.buffer_device(buffer=x).device != other.device
         host.free(x, now, later, alias.alias_buffer)
         assert other.get(y).tolist() == X.tolist()
         other.free(y)
@@ -44,6 +45,15 @@ def test_everything_may_outlive_the_client() -> None:
         host.api.event_destroy(event=event)
         host.api.loaded_executable_destroy(executable=loaded)
         assert other.api.device_memory_stats(device=other.device).bytes_in_use == 0
+
+
+def test_structs_of_clients_are_used_again() -> None:
+    seen = set()
+    for _ in range(20):
+        with a_host() as host:
+            seen.add(host.client)
+            host.free(host.put(X))
+    assert len(seen) == 1
 
 
 def test_clients_one_after_another_begin_anew() -> None:

@@ -64,7 +64,7 @@ const char *pjrt_default_platform(void) {
 
 /* What outlives its client (buffers, memory behind arrays of the host, executables) still points to it. Counting that would
  * cost every call, so that structs of clients are never freed: the next client of the platform gets that of one that was
- * destroyed. There are as many as there ever were clients at a time. */
+ * destroyed and of whose memory nothing is left. */
 
 static struct pjrt_client *destroyed;
 static pthread_mutex_t destroyed_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -72,7 +72,7 @@ static pthread_mutex_t destroyed_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pjrt_client *take_destroyed(const struct pjrt_topology *topology) {
     pthread_mutex_lock(&destroyed_lock);
     struct pjrt_client **place = &destroyed;
-    while (*place && (*place)->topology != topology) place = &(*place)->next;
+    while (*place && ((*place)->topology != topology || atomic_load(&(*place)->counts.bytes))) place = &(*place)->next;
     struct pjrt_client *client = *place;
     if (client) *place = client->next;
     pthread_mutex_unlock(&destroyed_lock);

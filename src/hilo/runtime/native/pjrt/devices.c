@@ -61,8 +61,8 @@ struct pjrt_error *pjrt_device_memory_stats(struct pjrt_device_memory_stats_args
     TELL(largest_alloc_size, atomic_load(&counts->largest));
     TELL(bytes_limit, (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE));
     TELL(pool_bytes, (int64_t)(pool.in_use + pool.kept));
-    LEAVE_OUT(bytes_reserved);
-    LEAVE_OUT(peak_bytes_reserved);
+    TELL(bytes_reserved, 0);
+    TELL(peak_bytes_reserved, 0);
     LEAVE_OUT(bytes_reservable_limit);
     LEAVE_OUT(largest_free_block_bytes);
     LEAVE_OUT(peak_pool_bytes);
