@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 ROWS: Final = 16  # vectors held while a tile is turned
-BLOCK_BYTES: Final = 512  # of each side of the block that a unit does
+# Of each side of the block that a unit does. Where memory is the limit, long runs of the operand's rows keep its pages
+# open; where there would be few units, blocks are smaller.
+BLOCK_BYTES: Final = (2048, 1024, 512)
+FEW_UNITS: Final = 16
 _BITS: Final = {1: "i8", 2: "i16", 4: "f32", 8: "f64"}  # whatever the type: bits are moved
 
 
@@ -145,7 +148,10 @@ class _Tiles:
         self.bits = _BITS[itemsize]
         self.lanes = max(1, target.vector_bytes // itemsize)
         self.rows = min(ROWS, self.lanes, 1 << (self.c.size - 1).bit_length())
-        self.block = max(BLOCK_BYTES // itemsize, self.lanes)
+        for size in BLOCK_BYTES:
+            self.block = max(size // itemsize, self.lanes)
+            if prod(self.unit_sizes()) >= FEW_UNITS:
+                break
         self.streaming = prod(shape) * itemsize >= target.l3 // 2
         self.func = elementwise.new_func("transpose")
         self.b = Builder(self.func)
@@ -159,7 +165,7 @@ class _Tiles:
             self.epilogue.open(b, bufs)
             self.source = self.result = pointer(b, bufs, self.epilogue.source)
             self.streaming = self.epilogue.streaming
-        sizes = [*(x.size for x in self.outer), -(-self.c.size // self.block), -(-self.a.size // self.block)]
+        sizes = self.unit_sizes()
         units = prod(sizes)
 
         def unit(u: Node) -> None:
@@ -175,6 +181,10 @@ class _Tiles:
         if self.streaming:
             why += "; the result is larger than half of the last cache: stores go past it"
         return Lowered([Phase(self.func, units, total / units / 10.0)], strategy="transpose by tiles", reason=why)
+
+    def unit_sizes(self) -> list[int]:
+        """The parallel loops: the outer axes, blocks of c, blocks of a."""
+        return [*(x.size for x in self.outer), -(-self.c.size // self.block), -(-self.a.size // self.block)]
 
     def _block(self, outer: list[Index], cb: Index, ab: Index) -> None:
         """All tiles of one block: along c inside, so that loads follow one another."""
