@@ -29,13 +29,19 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HILO_CACHE_DIR", str(tmp_path))
 
 
-@pytest.mark.parametrize("form", ["text", "artifact", "older artifact", "hlo"])
+@pytest.mark.parametrize("form", ["text", "artifact", "older artifact", "hlo", "message", "configured"])
 def test_programs_come_in_every_form(form: str) -> None:
     module = hilo.parse(TEXT)
-    if form == "hlo":
-        from hilo.formats.hlo_text import print_module
+    if form in ("hlo", "message"):
+        from hilo.formats.hlo_text import module_message, print_module
 
-        p = compiler.compile("hlo", print_module(module).encode(), b"")
+        data = module_message(module) if form == "message" else print_module(module).encode()
+        p = compiler.compile("hlo", data, b"")
+    elif form == "configured":
+        from hilo.formats.hlo_text import emit
+        from hilo.formats.hlo_text.proto import module_with_config
+
+        p = compiler.compile("hlo_with_config", module_with_config(emit(module)), b"")
     else:
         data = {"text": TEXT.encode(), "artifact": write(module), "older artifact": write(module, "1.0.0")}[form]
         p = compiler.compile("mlir", data, b"")
@@ -44,14 +50,14 @@ def test_programs_come_in_every_form(form: str) -> None:
     assert p.argument_kinds == p.result_kinds == ["device", "device"]
     assert (p.donated, p.num_replicas, p.num_partitions, p.device_ids, p.options) == ([], 1, 1, [0], b"")
     assert p.cost > 0
-    assert form == "hlo" or p.name == "jit_f"
+    assert p.name == "jit_f"
     doubled, negated = p.native(X, Y)
     assert (doubled == 2 * X).all()
     assert (negated == -Y).all()
 
 
-def test_protos_and_unknown_formats_are_refused() -> None:
-    with pytest.raises(Unsupported, match="HLO as text only"):
+def test_unknown_formats_and_other_content_are_refused() -> None:
+    with pytest.raises(Error, match="HLO, as text or as a message, and this is neither"):
         compiler.compile("hlo_with_config", b"\x0a\x03abc", b"")
     with pytest.raises(Unsupported, match="no program format 'onnx'"):
         compiler.compile("onnx", b"", b"")

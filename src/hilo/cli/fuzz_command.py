@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--seconds", type=Seconds(0, min_open=True), default=60.0, show_default=True, help="Stop then.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, metavar="SEED",
               help="Other seeds give other inputs.")  # fmt: skip
-@click.option("--formats", default="text,bytecode,hlo", show_default=True, metavar="A,B,...",
+@click.option("--formats", default="text,bytecode,hlo,message", show_default=True, metavar="A,B,...",
               help="What to make inputs of.")  # fmt: skip
 @click.option("--corpus", type=click.Path(path_type=Path), metavar="DIR", help="Start from the programs there, too.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Worker processes.")
@@ -88,7 +88,7 @@ def _try(inputs: Mapping[str, Callable[[], bytes]], limit: float, memory: int) -
 
 def _save(found: Found, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    suffix = {"text": "mlir", "bytecode": "mlirbc", "hlo": "hlo"}[found.form]
+    suffix = {"text": "mlir", "bytecode": "mlirbc", "hlo": "hlo", "message": "hlo.pb"}[found.form]
     path = folder / f"{found.form}-{found.number}.{suffix}"
     with atomic_write(str(path)) as out:
         out.write(found.data)

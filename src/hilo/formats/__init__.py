@@ -14,13 +14,17 @@ from hilo.ir.module import Module
 
 _BYTECODE: Final = b"ML\xefR"
 _LOOK: Final = 1 << 16  # characters of a text that are looked at
+_WRAPPERS: Final = 3  # messages in each other, the innermost being a module
+_NUMBER: Final = 10  # bytes of a number in a message
 _BLANK_OR_COMMENT: Final = re.compile(rb"(?:\s++|//[^\n]*+(?:\n|\Z))*+")
 
 
 def sniff(data: bytes) -> str:
-    """The format of content that begins like this: "mlir_text", "bytecode", "hlo_text" or "unknown"."""
+    """The format of content that begins like this: "mlir_text", "bytecode", "hlo_text", "hlo_proto" or "unknown"."""
     if data.startswith(_BYTECODE):
         return "bytecode"
+    if data[:1] in (b"\n", b"\x12") and _is_module_message(data[:_LOOK]):  # a field's number may look like a line's end
+        return "hlo_proto"
     m = _BLANK_OR_COMMENT.match(data)
     start = data[m.end() if m else 0 :][:64]
     if re.match(rb"HloModule\b", start):
@@ -28,6 +32,39 @@ def sniff(data: bytes) -> str:
     if re.match(rb"(?:builtin\.)?module\b|func(?:\.func)?\b|[#!][\w$]|\{-#|\"(?:builtin|func)\.", start):
         return "mlir_text"
     return "unknown"
+
+
+def _is_module_message(data: bytes) -> bool:
+    """Whether a file that begins like this holds a module as a message: its name, that of its entry, computations."""
+    for _ in range(_WRAPPERS):
+        name, entry = _first_field(data, 0x0A), _first_field(data, 0x12)
+        if entry is not None:  # a module without a name
+            return data[entry[1] : entry[1] + 1] == b"\x1a"
+        if name is None:
+            return False
+        start, end = name
+        if data[end : end + 1] in (b"\x12", b"\x1a") and _is_name(data[start:end]):
+            return True
+        data = data[start:]
+    return False
+
+
+def _first_field(data: bytes, tag: int) -> tuple[int, int] | None:
+    """Where the bytes of the first field are, if it has this tag."""
+    if data[:1] != bytes((tag,)):
+        return None
+    size, at = 0, 1
+    while at < min(len(data), _NUMBER):
+        byte = data[at]
+        size |= (byte & 127) << 7 * (at - 1)
+        at += 1
+        if byte < 128:
+            return at, at + size
+    return None
+
+
+def _is_name(data: bytes) -> bool:
+    return all(b >= 32 and b != 127 for b in data)
 
 
 def load(path: str | os.PathLike[str]) -> Module:
@@ -53,6 +90,10 @@ def parse(program: str | bytes, filename: str = "<text>") -> Module:
 
         assert isinstance(program, bytes)  # no text's UTF-8 starts like this
         return parse_bytecode(program, filename)
+    if kind == "hlo_proto":
+        from hilo.formats.hlo_text import parse_message
+
+        return parse_message(program if isinstance(program, bytes) else program.encode(errors="replace"), filename)
     if kind == "hlo_text":
         from hilo.formats.hlo_text import parse as parse_hlo
 

@@ -67,6 +67,11 @@ def double(value: Value) -> float:
     return unpack("<d", number(value).to_bytes(8, "little"))[0]
 
 
+def single(value: Value) -> float:
+    """A number of type float."""
+    return unpack("<f", (number(value) & (1 << 32) - 1).to_bytes(4, "little"))[0]
+
+
 def message(value: Value) -> bytes:
     """A message's bytes. Raises `Error` for a number."""
     if not isinstance(value, bytes):
@@ -144,3 +149,8 @@ def put_numbers(field: int, values: Iterable[int]) -> bytes:
 def put_float(field: int, value: float) -> bytes:
     """A field of type float."""
     return varint(field << 3 | FIXED32) + pack("<f", value)
+
+
+def put_double(field: int, value: float) -> bytes:
+    """A field of type double; nothing for 0, which is what is not there."""
+    return varint(field << 3 | FIXED64) + pack("<d", value) if value else b""

@@ -88,7 +88,8 @@ class Loaded:
 
 @gc_paused()
 def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A001, A002
-    """Compile a program: `format` "mlir" (StableHLO as text, bytecode, or a portable artifact) or "hlo" (HLO text).
+    """Compile a program: `format` "mlir" (StableHLO as text, bytecode, or a portable artifact), "hlo" or
+    "hlo_with_config" (HLO as XLA's message or as text).
 
     `options` is a serialized CompileOptionsProto. Raises `Error` for an invalid program or option, `Unsupported` for
     what hilo does not have, `MemoryError`.
@@ -167,8 +168,8 @@ def parse(format: str, program: bytes) -> Module:  # noqa: A002
     from hilo import formats
 
     kind = formats.sniff(program)
-    if format != "mlir" and kind != "hlo_text":
-        raise Unsupported("hilo reads HLO as text only, no HloModuleProto: give StableHLO, in the format 'mlir'")
+    if format != "mlir" and kind not in ("hlo_text", "hlo_proto"):
+        raise Error(f"a program in the format {format!r} is HLO, as text or as a message, and this is neither")
     return formats.parse(program, "<program>")
 
 

@@ -23,6 +23,7 @@ from hilo.errors import Error
 from hilo.testing.fuzz_seeds import FORMATS, seeds
 from hilo.testing.fuzz_worker import Effort, Task, examine, work
 from hilo.testing.mutate import joined, mutated, split
+from hilo.testing.mutate_message import fewer_fields
 
 SECONDS: Final = 10.0  # of the processor's time for an input; more is a hang
 MEMORY: Final = 4 << 30  # bytes of addresses of a worker
@@ -193,6 +194,10 @@ def smaller(worker: Worker, found: Found, seconds: float = SHRINKING) -> bytes:
     data = found.data
     if found.form == "bytecode":
         return _fewer_sections(data, fails)
+    if found.form == "message":
+        with suppress(TimeoutError):
+            data = fewer_fields(data, fails)
+        return data
     for part in (rb"[^\n]*\n?", rb"\w+|\s+|."):
         data = _fewer(re.findall(part, data, re.DOTALL), fails)
     return data

@@ -20,14 +20,14 @@ from hilo.ir.op import Op
 from hilo.testing.generate import generate
 from hilo.testing.pieces import all_ops
 
-FORMATS: Final = ("text", "bytecode", "hlo")
+FORMATS: Final = ("text", "bytecode", "hlo", "message")
 LARGEST: Final = 1 << 16  # bytes of a file: mutating and reading larger ones takes the time of many small ones
 # Examples that are no programs: they name functions that are not there, or have no text.
 _NOT_ALONE: Final = ("func.call", "hilo.guards", "interpreter.run_parallel", "stablehlo.composite")
 _RANDOM: Final = 40  # random programs
 _PIECES: Final = 20  # of one file
 _FROM_FILES: Final = 600
-_SNIFFED: Final = {"mlir_text": "text", "bytecode": "bytecode", "hlo_text": "hlo"}
+_SNIFFED: Final = {"mlir_text": "text", "bytecode": "bytecode", "hlo_text": "hlo", "hlo_proto": "message"}
 
 
 def seeds(form: str, corpus: Path | None = None) -> list[bytes]:
@@ -56,6 +56,8 @@ def written(module: Module, form: str) -> bytes | None:
         if form == "bytecode":
             versions = ("current", "current", "1.0.0", "0.17.0")
             return bytecode.write(module, versions[sum(len(f.ops) for f in module.functions.values()) % len(versions)])
+        if form == "message":
+            return hlo_text.module_message(module)
         text = hlo_text.print_module(module) if form == "hlo" else mlir_text.print_module(module)
     except Exception:  # worse than `Error` is a finding, which the worker makes when it gets the text
         return None
@@ -83,7 +85,7 @@ def _files(form: str, corpus: Path) -> list[bytes]:
     for path in sorted(corpus.rglob("*")):
         if path.is_file() and 0 < path.stat().st_size <= LARGEST:
             data = path.read_bytes()
-            if path.suffix == ".mlir" and form != "hlo":
+            if path.suffix == ".mlir" and form not in ("hlo", "message"):
                 pieces = re.split(rb"^// -----.*$", data, flags=re.MULTILINE)
                 found += pieces if len(pieces) < _PIECES else random.Random(0).sample(pieces, _PIECES)
             elif _SNIFFED.get(sniff(data)) == form:

@@ -51,12 +51,13 @@ def examine(data: bytes, effort: Effort) -> str:
     from hilo.formats import sniff
     from hilo.ir.verify import verify
 
+    form = sniff(data)
     try:
-        module = hilo.parse(data if data[:2] == b"ML" else _text(data))
+        module = hilo.parse(data if form in ("bytecode", "hlo_proto") else _text(data))
     except Error:
         return "refused"
     verify(module, types=False)
-    _there_and_back(module, sniff(data))
+    _there_and_back(module, form)
     if not effort.optimize or not module.functions:
         return "read"
     entry = "main" if "main" in module.functions else next(iter(module.functions))
@@ -82,7 +83,8 @@ def _there_and_back(module: Module, form: str) -> None:
         return
     _stable("text", module, text, mlir_text.print_module, mlir_text.parse, form == "mlir_text")
     for name, write, parse in (("bytecode", bytecode.write, bytecode.parse),
-                               ("HLO", hlo_text.print_module, hlo_text.parse)):  # fmt: skip
+                               ("HLO", hlo_text.print_module, hlo_text.parse),
+                               ("hlo_proto", hlo_text.module_message, hlo_text.parse_message)):  # fmt: skip
         try:
             once = write(module)
         except Error:

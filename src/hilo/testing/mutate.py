@@ -1,4 +1,5 @@
-"""Changing valid inputs into ones that are wrong in small, or in nasty, ways. Imports the bytecode container's pieces.
+"""Changing valid inputs into ones that are wrong in small, or in nasty, ways. Imports mutate_message and the
+bytecode container's pieces.
 
 Everything is drawn from a `random.Random`, so that an input follows from its seed. Most mutations of text keep a
 token's kind (a number stays a number), since such inputs get through the reader, to what stands behind it.
@@ -14,6 +15,7 @@ from typing import Final
 from hilo.errors import Error
 from hilo.formats.bytecode.container import IR, MAGIC, section
 from hilo.formats.bytecode.wire import Reader, Sink, varint
+from hilo.testing.mutate_message import changed
 
 NUMBERS: Final = (
     "0", "1", "-1", "2", "3", "7", "8", "16", "63", "64", "65", "100", "127", "128", "255", "256", "-128", "65535",
@@ -57,6 +59,8 @@ def mutated(r: random.Random, form: str, pool: Sequence[bytes]) -> bytes:
     data = r.choice(pool)
     if form == "bytecode":
         return _mutated_bytecode(r, data, pool)
+    if form == "message":
+        return _mutated_message(r, data, pool)
     if r.random() < 0.03:
         return _flipped(r, data)
     tokens = _TOKEN.findall(data)
@@ -204,6 +208,17 @@ def _mutated_bytecode(r: random.Random, data: bytes, pool: Sequence[bytes]) -> b
         k = r.randrange(len(parts)) if r.random() < 0.5 else next((k for k, p in enumerate(parts) if p[0] == IR), 0)
         parts[k] = parts[k][0], _payload(r, parts[k][1])
     return joined(head, parts)
+
+
+def _mutated_message(r: random.Random, data: bytes, pool: Sequence[bytes]) -> bytes:
+    if r.random() < 0.1:
+        return _flipped(r, data)
+    try:
+        for _ in range(_times(r)):
+            data = changed(r, data, pool)
+    except Error:
+        return _flipped(r, data)
+    return data
 
 
 def _payload(r: random.Random, payload: bytes) -> bytes:

@@ -1,6 +1,7 @@
-"""HLO text, as XLA dumps it before and after optimization: `parse` and `print_module`. Imports ir, ops, mlir_text.
+"""HLO, as XLA dumps it before and after optimization, as text and as messages. Imports ir, ops, mlir_text.
 
-Text <-> HLO as data (`model`): reader.py, writer.py. HLO as data <-> hilo's module: lower.py, emit.py.
+Text <-> HLO as data (`model`): reader.py, writer.py. Messages <-> HLO as data: proto_reader.py, proto.py. HLO as data
+<-> hilo's module: lower.py, emit.py.
 """
 
 from __future__ import annotations
@@ -20,6 +21,21 @@ def parse(text: str | bytes, filename: str = "<text>") -> Module:
         return lower(read(HloSource(text, filename)))
 
 
+def parse_message(data: bytes, filename: str = "<bytes>") -> Module:
+    """The module in an HloModuleProto, or in a message around one. Raises `hilo.errors.Error` that names the place."""
+    from hilo.formats.hlo_text.proto_reader import read as read_message
+
+    with gc_paused():
+        return lower(read_message(data, filename))
+
+
+def module_message(module: Module) -> bytes:
+    """The module as an HloModuleProto, which XLA and `parse_message` read. Raises `Unsupported` as `print_module`."""
+    from hilo.formats.hlo_text.proto import module_proto
+
+    return module_proto(emit(module))
+
+
 def print_module(module: Module, *, locations: bool = False, elide: int | None = None) -> str:
     """The module as HLO text, which XLA's parser reads.
 
@@ -29,4 +45,4 @@ def print_module(module: Module, *, locations: bool = False, elide: int | None =
     return write(emit(module), locations=locations, elide=elide)
 
 
-__all__ = ["parse", "print_module"]
+__all__ = ["module_message", "parse", "parse_message", "print_module"]

@@ -15,11 +15,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Final
 
-from hilo.errors import Unsupported
+from hilo.errors import Error, Unsupported
 from hilo.formats.hlo_text.lexer import quote
 from hilo.formats.hlo_text.locations import parse_metadata
 from hilo.formats.hlo_text.shapes import parse_shape, print_shape
@@ -139,8 +139,6 @@ def _groups(r: Reader) -> tuple[tuple[int, ...], ...]:
 
 def _iota_groups(r: Reader) -> tuple[tuple[int, ...], ...]:
     """`[groups,size]<=[dims]T(permutation)`: 0, 1, ... in shape `dims`, transposed, cut into groups."""
-    import numpy as np
-
     start = r.at
     shape = r.integers()
     r.expect("<=")
@@ -150,10 +148,20 @@ def _iota_groups(r: Reader) -> tuple[tuple[int, ...], ...]:
         r.at += 1
         r.expect("(")
         permutation = tuple(r.comma_list(")", r.integer))
+    try:
+        return iota_groups(shape, dims, permutation)
+    except Error as e:
+        raise r.error(e.message, start) from None
+
+
+def iota_groups(shape: Sequence[int], dims: Sequence[int], permutation: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """The groups that `[shape]<=[dims]T(permutation)` stands for. Raises `Error` where they do not fit each other."""
+    import numpy as np
+
     if len(shape) != 2 or min(*shape, *dims, 1) < 0 or prod(shape) != prod(dims) or prod(dims) > _MAX_GROUPED:
-        raise r.error("the shapes of the replica groups do not fit each other", start)
+        raise Error("the shapes of the replica groups do not fit each other")
     if sorted(permutation) != list(range(len(dims))):
-        raise r.error("the transposition of the replica groups is no permutation", start)
+        raise Error("the transposition of the replica groups is no permutation")
     numbers = np.arange(prod(dims)).reshape(dims).transpose(permutation).reshape(shape)
     return tuple(map(tuple, numbers.tolist()))
 

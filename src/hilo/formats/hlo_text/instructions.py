@@ -90,8 +90,9 @@ def _constant(b: Body, i: Instruction) -> Op | Value:
     for part in shape.leaves():
         if isinstance(part.type, TensorType):
             static_shape(i, part.type)
+    value = i["value"]
     try:
-        arrays = parse_literal(i["value"], shape)
+        arrays = parse_literal(value, shape) if isinstance(value, str) else value
     except Error as e:
         raise i.error(e.message, type(e)) from None
     except (MemoryError, ValueError, OverflowError):

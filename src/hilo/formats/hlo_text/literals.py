@@ -87,7 +87,7 @@ def _special(m: re.Match[str], dtype: DType) -> str:
             raise Error(f"the payload of {m[0]} does not fit {dtype}")
         bits = (bits & ~mantissa) | payload if payload else bits
     sign = 1 << (dtype.bits - 1)
-    if width == dtype.bits and quiet[1]:
+    if width == dtype.bits and (quiet[1] or np.isinf(float(value[()]))):  # a NaN of f8 may have but one sign
         bits = (bits & ~sign) | (sign if m[1] else 0)
     return f"0x{bits:X}"
 

@@ -13,7 +13,7 @@ from hilo.ir.module import Loc
 if TYPE_CHECKING:
     from hilo.formats.hlo_text.reader import Reader
 
-_MAX_CHAIN = 24  # frames of one location
+MAX_CHAIN = 24  # frames of one location
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 
 
@@ -75,7 +75,7 @@ def parse_tables(r: Reader) -> None:
 def _frame(n: int, frames: dict[int, dict[str, Any]], places: dict[int, Loc | None]) -> Loc | None:
     """The place of a frame, called at that of its parent ... (the text numbers parents one higher, 1 is none)."""
     chain: list[Loc] = []
-    while n in frames and len(chain) < _MAX_CHAIN:
+    while n in frames and len(chain) < MAX_CHAIN:
         if (place := places.get(_int(frames[n].get("file_location_id")))) is not None:
             chain.append(place)
         n = _int(frames[n].get("parent_frame_id")) - 1

@@ -5,6 +5,7 @@ Shardings are left out, as the program is for one device. Facts from xla/service
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
@@ -14,38 +15,28 @@ import numpy as np
 from hilo.errors import Unsupported
 from hilo.formats.hlo_text.control import API_VERSIONS
 from hilo.formats.hlo_text.locations import name_and_place
+from hilo.formats.hlo_text.messages import (
+    ALGORITHM_NUMBERS,
+    AS_BYTES,
+    AS_NUMBERS,
+    CALLEES,
+    DOT_DIMENSIONS,
+    FFT,
+    FIELDS,
+    GROUPED,
+    PRECISIONS,
+    RNG,
+    TOKEN_TYPE,
+    TRANSPOSE,
+    TUPLE_TYPE,
+    TYPES,
+)
 from hilo.formats.hlo_text.model import Computation, HloModule, Instruction, Shape
-from hilo.formats.hlo_text.schema import ALGORITHMS
-from hilo.formats.protobuf import put, put_bytes, put_float, put_numbers, varint
+from hilo.formats.protobuf import put, put_bytes, put_double, put_float, put_numbers, varint
 from hilo.ir.op import Array
 from hilo.ir.types import TOKEN, TensorType
 
 MOST_ELEMENTS: Final = 64  # of a constant in a message that is only looked at
-
-#: PrimitiveType by hilo's names.
-TYPES: Final[dict[str, int]] = {
-    "i1": 1, "i8": 2, "i16": 3, "i32": 4, "i64": 5, "u8": 6, "u16": 7, "u32": 8, "u64": 9, "f16": 10, "f32": 11,
-    "f64": 12, "c64": 15, "bf16": 16, "c128": 18, "f8E5M2": 19, "f8E4M3FN": 20, "i4": 21, "u4": 22,
-    "f8E4M3B11FNUZ": 23, "f8E5M2FNUZ": 24, "f8E4M3FNUZ": 25, "i2": 26, "u2": 27, "f8E4M3": 28, "f8E3M4": 29,
-    "f4E2M1FN": 32, "f8E8M0FNU": 33,
-}  # fmt: skip
-_TUPLE, _TOKEN = 13, 17
-
-#: Fields of a literal whose elements stand one after the other as in memory, and of those that are packed numbers.
-_AS_BYTES: Final = {
-    "i8": 15, "u8": 3, "i16": 17, "u16": 16, "f16": 11, "bf16": 13, "f8E5M2": 19, "f8E4M3FN": 20, "f8E4M3B11FNUZ": 23,
-    "f8E5M2FNUZ": 24, "f8E4M3FNUZ": 25, "f8E4M3": 28, "f8E3M4": 29, "f8E8M0FNU": 33, "f32": 8, "f64": 9, "c64": 12,
-    "c128": 18, "i4": 21, "u4": 22, "i2": 26, "u2": 27, "f4E2M1FN": 32,
-}  # fmt: skip
-_AS_NUMBERS: Final = {"i1": 2, "i32": 4, "i64": 5, "u32": 6, "u64": 7}
-
-_PRECISIONS: Final = {"default": 0, "high": 1, "highest": 2}
-_ALGORITHMS: Final = {name: number for number, name in enumerate((*[n for n in ALGORITHMS if n[-3:] != "_x9"],), 1)} | {
-    "dot_bf16_bf16_f32_x9": 13
-}
-_FFT: Final = {"FFT": 0, "IFFT": 1, "RFFT": 2, "IRFFT": 3}
-_TRANSPOSE: Final = {"NO_TRANSPOSE": 1, "TRANSPOSE": 2, "ADJOINT": 3}
-_RNG: Final = {"rng_default": 0, "rng_three_fry": 1, "rng_philox": 2, "rng_uniform": 1, "rng_normal": 2}
 
 
 def module_proto(m: HloModule, *, elide: int | None = None) -> bytes:
@@ -86,10 +77,10 @@ def program_shape(shapes: Any, result: Shape, names: Any = None) -> bytes:
 def shape_proto(s: Shape) -> bytes:
     """A ShapeProto, with the layout."""
     if s.is_tuple:
-        return put(2, _TUPLE) + b"".join(put_bytes(4, shape_proto(p)) for p in s.parts)
+        return put(2, TUPLE_TYPE) + b"".join(put_bytes(4, shape_proto(p)) for p in s.parts)
     t = s.type
     if t is TOKEN:
-        return put(2, _TOKEN)
+        return put(2, TOKEN_TYPE)
     if not isinstance(t, TensorType) or t.dtype.name not in TYPES or not t.is_static:
         raise Unsupported(f"XLA's messages have no type {t!r}")
     return _array_proto(t, s.layout.minor_to_major if s.layout is not None else tuple(range(t.rank - 1, -1, -1)))
@@ -148,7 +139,7 @@ class _Writer:
             parts.append(own(i))
         ids = self.ids
         parts += [varint(35 << 3), varint(ids[i]), put_numbers(36, [ids[o] for o in i.operands])]
-        if any(name in i.attrs for name in _CALLEES):
+        if any(name in i.attrs for name in CALLEES):
             parts.append(put_numbers(38, self._called(i)))
         return b"".join(parts)
 
@@ -158,7 +149,7 @@ class _Writer:
 
     def _called(self, i: Instruction) -> list[int]:
         found: list[Computation] = []
-        for name in _CALLEES:
+        for name in CALLEES:
             value = i.attrs.get(name)
             if isinstance(value, Computation):
                 found.append(value)
@@ -167,28 +158,11 @@ class _Writer:
         return [self.numbers[c.name] for c in found]
 
 
-# In the order in which XLA numbers what an instruction calls.
-_CALLEES: Final = ("calls", "to_apply", "body", "condition", "select", "scatter", "true_computation",
-                   "false_computation", "branch_computations", "called_computations")  # fmt: skip
-
-
 def _metadata(loc: Any) -> bytes:
     name, place = name_and_place(loc)
     parts = put_bytes(2, name) if name else b""
     parts = parts if place is None else parts + put_bytes(3, place.file) + put(4, place.line)
     return put_bytes(7, parts) if parts else b""
-
-
-def _numbers(field: int) -> Callable[[Any], bytes]:
-    return lambda v: put_numbers(field, v)
-
-
-def _number(field: int) -> Callable[[Any], bytes]:
-    return lambda v: put(field, int(v))
-
-
-def _text(field: int) -> Callable[[Any], bytes]:
-    return lambda v: put_bytes(field, v)
 
 
 def _rows(field: int, inner: Callable[..., bytes]) -> Callable[[Any], bytes]:
@@ -230,29 +204,31 @@ def _dictionary(d: Any) -> bytes:
     return put_bytes(68, b"".join(put_bytes(1, put_bytes(1, k) + put_bytes(2, str(v))) for k, v in d.items()))
 
 
+_WRITE: Final[dict[str, Callable[[int], Callable[[Any], bytes]]]] = {
+    "int": lambda field: lambda v: put(field, int(v)),
+    "flag": lambda field: lambda v: put(field, int(v)),
+    "text": lambda field: lambda v: put_bytes(field, v),
+    "numbers": lambda field: lambda v: put_numbers(field, v),
+}
+
 #: Attributes that are the same field whatever the opcode.
 _FIELDS: Final[dict[str, Callable[[Any], bytes]]] = {
-    "metadata": _metadata, "number": _number(9), "kind": _text(11), "index": _number(13), "dimensions": _numbers(14),
-    "iota_dimension": lambda v: put_numbers(14, (v,)), "window": _window, "dim_labels": _labels,
-    "slice": _rows(17, _three), "exponent_bits": _number(18), "mantissa_bits": _number(19),
-    "dynamic_slice_sizes": _numbers(20), "padding": lambda v: put_bytes(21, _rows(1, _three)(v)),
-    "distribution": lambda v: put(23, _RNG[v]), "epsilon": lambda v: put_float(24, v), "feature_index": _number(25),
-    "channel_id": _number(26), "infeed_config": _text(27), "outfeed_config": _text(22), "custom_call_target": _text(28),
-    "outfeed_shape": lambda v: put_bytes(29, shape_proto(v)), "fft_type": lambda v: put(31, _FFT[v]),
-    "fft_length": _numbers(32), "slice_sizes": _numbers(34), "is_host_transfer": _number(47),
-    "replica_groups": _rows(49, lambda *ids: put_numbers(1, ids)), "feature_group_count": _number(50),
-    "source_target_pairs": _rows(52, lambda a, b: put(1, a) + put(2, b)), "batch_group_count": _number(58),
-    "is_stable": _number(60), "direction": _text(63), "custom_call_has_side_effect": _number(65),
-    "indices_are_sorted": _number(67), "frontend_attributes": _dictionary, "unique_indices": _number(69),
-    "use_global_device_ids": _number(71), "type": _text(72), "k": _number(81), "largest": _number(85),
-    "api_version": lambda v: put(77, API_VERSIONS[v]), "backend_config": _text(43), "is_composite": _number(89),
+    **{name: _WRITE[kind](field) for name, (field, kind) in FIELDS.items()},
+    "metadata": _metadata, "iota_dimension": lambda v: put_numbers(14, (v,)), "window": _window, "dim_labels": _labels,
+    "slice": _rows(17, _three), "padding": lambda v: put_bytes(21, _rows(1, _three)(v)),
+    "distribution": lambda v: put(23, RNG[v]), "epsilon": lambda v: put_float(24, v),
+    "outfeed_shape": lambda v: put_bytes(29, shape_proto(v)), "fft_type": lambda v: put(31, FFT[v]),
+    "replica_groups": _rows(49, lambda *ids: put_numbers(1, ids)),
+    "source_target_pairs": _rows(52, lambda a, b: put(1, a) + put(2, b)), "frontend_attributes": _dictionary,
+    "api_version": lambda v: put(77, API_VERSIONS[v]), "result_accuracy": lambda v: put_bytes(91, _accuracy(v)),
     "output_to_operand_aliasing": _rows(74, lambda o, n, p, *_: put_numbers(1, o) + put(2, n) + put_numbers(3, p)),
     "operand_layout_constraints": lambda v: put(56, 1) + b"".join(put_bytes(57, shape_proto(s)) for s in v),
 }  # fmt: skip
 
 
-def _grouped(field: int, *names: str) -> Callable[[Instruction], bytes]:
+def _grouped(opcode: str) -> Callable[[Instruction], bytes]:
     """A message whose fields 1, 2 ... are attributes: a list, or one number."""
+    field, names = GROUPED[opcode]
 
     def write(i: Instruction) -> bytes:
         parts = []
@@ -265,17 +241,26 @@ def _grouped(field: int, *names: str) -> Callable[[Instruction], bytes]:
 
 
 def _precision(i: Instruction) -> bytes:
-    words = [_PRECISIONS.get(w, 0) for w in i.get("operand_precision") or ()]
-    return put_bytes(51, put_numbers(1, words) + put(2, _ALGORITHMS.get(i.get("algorithm", ""), 0)))
+    words = [PRECISIONS.get(w, 0) for w in i.get("operand_precision") or ()]
+    return put_bytes(51, put_numbers(1, words) + put(2, ALGORITHM_NUMBERS.get(i.get("algorithm", ""), 0)))
 
 
-_dot_dims = _grouped(30, "lhs_contracting_dims", "rhs_contracting_dims", "lhs_batch_dims", "rhs_batch_dims")
+_dot_dims = _grouped("dot")
 
 
 def _ragged(i: Instruction) -> bytes:
+    dims = put_bytes(1, b"".join(put_numbers(n, i.get(name) or ()) for n, name in enumerate(DOT_DIMENSIONS, 1)))
     own = put_numbers(2, i["lhs_ragged_dims"]) + put_numbers(3, i["rhs_group_dims"])
-    dims = _grouped(1, "lhs_contracting_dims", "rhs_contracting_dims", "lhs_batch_dims", "rhs_batch_dims")
-    return put_bytes(90, dims(i) + own) + _precision(i)
+    return put_bytes(90, dims + own) + _precision(i)
+
+
+def _accuracy(text: str) -> bytes:
+    """`{mode=highest}` or `{tolerance={atol=1,rtol=2,ulps=3}}`"""
+    found = {name: float(value) for name, value in re.findall(r"(atol|rtol|ulps)=([-+.\deE]+)", text)}
+    if not found:
+        return put(1, int("highest" in text))
+    limits = put_double(1, found.get("atol", 0.0)) + put_double(2, found.get("rtol", 0.0))
+    return put_bytes(2, limits + put(3, int(found.get("ulps", 0))))
 
 
 def _convolution(i: Instruction) -> bytes:
@@ -286,20 +271,18 @@ def _convolution(i: Instruction) -> bytes:
 
 def _triangular(i: Instruction) -> bytes:
     options = put(1, int(i["left_side"])) + put(2, int(i["lower"])) + put(3, int(i["unit_diagonal"]))
-    return put_bytes(59, options + put(4, _TRANSPOSE[i["transpose_a"]]))
+    return put_bytes(59, options + put(4, TRANSPOSE[i["transpose_a"]]))
 
 
 _SPECIAL: Final[dict[str, Callable[[Instruction], bytes]]] = {
     "dot": lambda i: _dot_dims(i) + _precision(i),
     "ragged-dot": _ragged,
     "convolution": _convolution,
-    "gather": _grouped(33, "offset_dims", "collapsed_slice_dims", "start_index_map", "index_vector_dim",
-                       "operand_batching_dims", "start_indices_batching_dims"),
-    "scatter": _grouped(48, "update_window_dims", "inserted_window_dims", "scatter_dims_to_operand_dims",
-                        "index_vector_dim", "input_batching_dims", "scatter_indices_batching_dims"),
-    "cholesky": lambda i: put_bytes(62, put(1, int(i.get("lower") or 0))),
+    "gather": _grouped("gather"),
+    "scatter": _grouped("scatter"),
+    "cholesky": _grouped("cholesky"),
     "triangular-solve": _triangular,
-    "rng-bit-generator": lambda i: put(70, _RNG[i["algorithm"]]),
+    "rng-bit-generator": lambda i: put(70, RNG[i["algorithm"]]),
 }  # fmt: skip
 
 
@@ -311,6 +294,6 @@ def _literal(a: Array, shape: Shape) -> bytes:
     if t.dtype.is_narrow:
         values = values.view(np.uint8) & np.uint8((1 << t.dtype.bits) - 1)
     whole = put_bytes(1, shape_proto(shape))
-    if name in _AS_BYTES:
-        return whole + put_bytes(_AS_BYTES[name], values.tobytes())
-    return whole + put_bytes(_AS_NUMBERS[name], b"".join(map(varint, values.ravel().tolist())))
+    if name in AS_BYTES:
+        return whole + put_bytes(AS_BYTES[name], values.tobytes())
+    return whole + put_bytes(AS_NUMBERS[name], b"".join(map(varint, values.ravel().tolist())))
