@@ -13,8 +13,8 @@ from typing import Any, Final
 from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function, Module
 from hilo.ir.op import PARAMETER, Attrs, Op
-from hilo.ir.types import TensorType, TupleType, Type
-from hilo.pjrt.element_types import code
+from hilo.ir.types import TOKEN, TensorType, TupleType, Type
+from hilo.pjrt.element_types import TOKEN_CODE, code
 from hilo.pjrt.request import Layout, Request
 from hilo.pjrt.tokens import without_tokens
 from hilo.record import field, record
@@ -54,7 +54,8 @@ def prepare(module: Module, request: Request) -> tuple[Module, Function, Boundar
     Raises `Unsupported` for what cannot cross them.
     """
     name = entry_of(module)
-    f = without_tokens(without_tuples(module[name]))
+    whole = without_tuples(module[name])
+    f = without_tokens(whole)
     b = Boundary()
     if len(request.argument_layouts) not in (0, len(f.params)):
         raise Error(f"the options give {len(request.argument_layouts)} argument layouts, but @{name} has "
@@ -64,6 +65,8 @@ def prepare(module: Module, request: Request) -> tuple[Module, Function, Boundar
     b.arguments, b.argument_kinds = _sides(f, f.param_types, f.arg_attrs, layouts, "argument")
     layouts = request.result_layouts if len(request.result_layouts) == len(f.results) else own_results
     b.results, b.result_kinds = _sides(f, f.result_types, f.result_attrs, layouts, "result")
+    b.results = [(TOKEN_CODE, (), ()) if r.type is TOKEN else place
+                 for r, place in zip(whole.results, b.results, strict=True)]  # fmt: skip
     b.must_donate = [i for i, a in enumerate(f.arg_attrs) if "tf.aliasing_output" in a]
     native = in_memory_order(f, [p[2] for p in b.arguments], [p[2] for p in b.results])
     if native is module[name]:

@@ -14,6 +14,7 @@ CODES: Final[dict[str, int]] = {
     "f8E4M3FNUZ": 20, "i4": 21, "u4": 22, "i2": 24, "u2": 25, "f8E4M3": 26, "f8E3M4": 27, "f8E8M0FNU": 28,
     "f4E2M1FN": 29, "f6E2M3FN": 32, "f6E3M2FN": 33,
 }  # fmt: skip
+TOKEN_CODE: Final = 23
 
 
 def code(dtype: DType, what: str) -> int:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from hilo.formats.hlo_text.model import Computation, HloModule, Instruction, Layout, Shape, tuple_of
 from hilo.ir.dtypes import u8
 from hilo.ir.module import Function, Module
-from hilo.ir.types import TensorType
+from hilo.ir.types import TOKEN, TensorType
+from hilo.pjrt.element_types import TOKEN_CODE
 
 if TYPE_CHECKING:
     from hilo.pjrt.boundary import Boundary, Place
@@ -36,7 +37,10 @@ def optimized_program(name: str, f: Function, b: Boundary) -> tuple[str, bytes]:
 def _shapes(types: Sequence[TensorType], places: Sequence[Place]) -> list[Shape]:
     """The shapes that clients see: dims in the program's order, and how they lie in memory."""
     found = []
-    for t, (_, dims, order) in zip(types, places, strict=True):
+    for t, (element, dims, order) in zip(types, places, strict=True):
+        if element == TOKEN_CODE:
+            found.append(Shape(TOKEN))
+            continue
         layout = Layout(order)
         found.append(Shape(t.with_shape(dims), None if layout.is_default else layout))
     return found
@@ -67,7 +71,10 @@ def _with_layouts(m: HloModule, b: Boundary) -> None:
     roots = entry.root.operands if whole else [seen.get(entry.root, entry.root)]
     out = []
     for k, (r, wanted) in enumerate(zip(roots, results, strict=False)):
-        if wanted != r.shape:
+        if wanted.type is TOKEN:
+            made.append(Instruction(f"after-all.result.{k}", "after-all", wanted, []))
+            r = made[-1]
+        elif wanted != r.shape:
             made.append(Instruction(f"bitcast.result.{k}", "bitcast", wanted, [r]))
             r = made[-1]
         out.append(r)

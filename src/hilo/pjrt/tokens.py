@@ -1,8 +1,8 @@
 """Tokens at a program's edges. Imports ir, ops.
 
-Clients have no tokens: they give and take arrays of nothing instead (JAX: booleans, none of them), which native code
-knows as arrays. Order needs no values here: a program's calls run in the program's order, and programs in the order
-of their starts.
+Clients give arrays of nothing instead (JAX: booleans, none of them), which native code knows as arrays, and get buffers
+of the type token, which may be given in turn. Order needs no values here: a program's calls run in the program's order,
+and programs in the order of their starts.
 """
 
 from __future__ import annotations
