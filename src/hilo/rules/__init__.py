@@ -53,6 +53,10 @@ class Rules(RuleSet):
                 found += self._theme(theme).rules_for(kind)
         return found
 
+    def __radd__(self, first: RuleSet) -> RuleSet:
+        """Other rules, tried before these."""
+        return Rules(RuleSet(first.name, [*first.rules, *self.rules]), self._allowed)
+
     def _theme(self, theme: str) -> RuleSet:
         if theme not in self._themes:
             self._themes[theme] = rules_of(theme).without_value_changes(self._allowed)
