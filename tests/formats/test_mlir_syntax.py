@@ -261,3 +261,13 @@ def test_tensors_of_unknown_rank_are_kept_but_not_compiled():
         hilo.compile(module)
     with pytest.raises(Error, match="must be a tensor of known rank"):
         parse(text.replace("chlo.broadcast_add", "stablehlo.add").replace("(tensor<*xf32>, tensor<*xf32>) ->", ""))
+
+
+def test_layouts_that_xla_writes_on_results_say_nothing():
+    text = """func.func @main(%x: tensor<2x3xf32>) -> tensor<3x2xf32> {
+      %y = stablehlo.transpose %x, dims = [1, 0] {result_layout = dense<[0, 1]> : tensor<2xindex>,
+          xla_shape = "f32[3,2]{0,1}"} : (tensor<2x3xf32>) -> tensor<3x2xf32>
+      return %y : tensor<3x2xf32>
+    }"""
+    (y,) = hilo.parse(text)["main"].results
+    assert set(y.attrs.own()) == {"permutation"}

@@ -224,12 +224,15 @@ class torch_index_select:
 
 
 def _rng(a: Op, b: Op, shape: Op, *, rng_distribution: str, type: TensorType) -> Op:  # noqa: A002
-    t = type
+    return drawn_from(constant(value=Array(np.array(SEED, np.uint64))), a, b, rng_distribution, type)
+
+
+def drawn_from(state: Op, a: Op, b: Op, rng_distribution: str, t: TensorType) -> Op:
+    """What `rng` gives for the state u64[2] of its generator."""
     low, high = (spread(x, t.shape, ()) for x in (a, b))
     if t.dtype is i1:
         return low
     bits = u64 if t.dtype.bits == 64 else u32
-    state = constant(value=Array(np.array(SEED, np.uint64)))
     kind = Results([TensorType(u64, (2,)), t.with_dtype(bits)])
     drawn = rng_bit_generator(state, rng_algorithm="THREE_FRY", type=kind).results()[1]
     if t.dtype.is_int:

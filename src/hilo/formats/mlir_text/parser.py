@@ -189,6 +189,8 @@ class Parser(Cursor):
             want = declared[0] if len(declared) == 1 else Results(declared)
             if kind.typed or quantized.any_quantized([*declared, *(o.type for o in s.operands)]):
                 attrs["type"] = want
+        if "result_layout" in attrs and "result_layout" not in kind.attrs:
+            del attrs["result_layout"]  # XLA writes it on all transposes; what it says is not the program's meaning
         try:
             op = kind.make(operands, Attrs(attrs), loc)
             if want is not None:
