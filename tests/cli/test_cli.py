@@ -71,14 +71,28 @@ def test_compile_shows_every_phase(hilo) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "holds"), [("llvm", "define"), ("asm", "\tret"), ("c", "int32_t entry"), ("memory", "arguments")]
-)
+    ("form", "holds"), [("llvm", "define"), ("asm", "\tret"), ("c", "int32_t entry"), ("memory", "arguments"),
+                        ("memory-svg", "<svg"), ("dot", "digraph"), ("hlo", "HloModule"), ("stablehlo", "func.func"),
+                        ("optimized_hlo", "fusion("), ("optimized", "hilo.fusion")]
+)  # fmt: skip
 def test_emit(hilo, form: str, holds: str) -> None:
     result = hilo("compile", "rows.mlir", "--emit", form)
     assert result.exit_code == 0, result.output
     assert holds in result.output
     hilo("compile", "rows.mlir", "--emit", form, "-o", "out")
     assert Path("out").read_text().rstrip("\n") == result.output.rstrip("\n")
+
+
+@pytest.mark.parametrize("form", ["hlo_serialized", "optimized_hlo_serialized"])
+def test_emit_messages(hilo, form: str) -> None:
+    x = np.load("x.npy")
+    assert hilo("compile", "rows.mlir", "--emit", form, "-o", "out.pb").exit_code == 0
+    want = package.interpret(package.load("rows.mlir"), x)[0]
+    np.testing.assert_allclose(package.interpret(package.load("out.pb"), x)[0], want, rtol=1e-6)
+    assert hilo("compile", "rows.mlir", "--emit", form).stdout_bytes == Path("out.pb").read_bytes()
+    assert hilo("translate", "out.pb", "-o", "out.mlir").exit_code == 0
+    assert hilo("translate", "out.mlir", "--to", "hlo_serialized", "-o", "again.pb").exit_code == 0
+    np.testing.assert_allclose(package.interpret(package.load("again.pb"), x)[0], want, rtol=1e-6)
 
 
 def test_what_opt_and_translate_print_is_a_program(hilo) -> None:

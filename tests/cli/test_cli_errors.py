@@ -43,6 +43,7 @@ BAD = [
     (["compile", "rows.mlir", "--to", "nothing"], "no phase 'nothing'; there are input, inline"),
     (["compile", "rows.mlir", "--to", "fuse", "--emit", "asm"], "--to and --emit exclude each other"),
     (["compile", "rows.mlir", "--emit", "poetry"], "'poetry' is not one of"),
+    (["compile", "rows.mlir", "--elide", "3"], "--elide is for --emit"),
     (["compile", "rows.mlir", "-o", "nowhere/out"], "nowhere/out: No such file"),
     (["compile", "rows.mlir", "-o", "folder"], "folder: Is a directory"),
     (["compile", "rows.mlir", "--entry", "other"], "no function @other"),

@@ -164,23 +164,21 @@ class _Graph:
     def fusion(self, o: Op, depth: int, ports: dict[Op, Port], f: Function) -> None:
         """A box of the body's ops: edges go to them, and come from them, through it."""
         body, kind = o.attrs["body"], o.attrs["kind"]
+        inner = {p: self.value(ports, x, depth) for p, x in zip(body.params, o.operands, strict=True)}
         self.open(depth, f"{kind} fusion", _tooltip(o), FUSIONS.get(kind, "#607d8b"), "#fafafa")
-        inner: dict[Op, Port] = {}
-        for p, x in zip(body.params, o.operands, strict=True):
-            inner[p] = self.value(ports, x, depth)
         self.ops(body, depth + 1, inner)
         found = [self.value(inner, r, depth + 1) for r in body.results]
         self.close(depth)
         if not isinstance(o.type, Results):
             ports[o] = found[0]
-            return
-        ports[o] = found[0] if found else (self.plain_node(depth, "nothing", "other", ""), "")
         for g in f.ops:
             if g.kind is GET and g.operands[0] is o:
                 ports[g] = found[g.attrs["index"]]
 
     def control(self, o: Op, depth: int, ports: dict[Op, Port]) -> None:
         """A box with the op itself, and in it a box for each of its bodies."""
+        for x in o.operands:
+            self.value(ports, x, depth)  # constants stand before the box
         self.open(depth, o.name, _tooltip(o), COLORS["control flow"][1], "#fffaf5")
         node = self.node(depth + 1, _label(o), o, "control flow")
         ports[o] = node, ""

@@ -29,11 +29,12 @@ def parse_message(data: bytes, filename: str = "<bytes>") -> Module:
         return lower(read_message(data, filename))
 
 
-def module_message(module: Module) -> bytes:
-    """The module as an HloModuleProto, which XLA and `parse_message` read. Raises `Unsupported` as `print_module`."""
+def module_message(module: Module, *, elide: int | None = None) -> bytes:
+    """The module as an HloModuleProto, which XLA and `parse_message` read, without constants of more than `elide`
+    elements. Raises `Unsupported` as `print_module` does."""
     from hilo.formats.hlo_text.proto import module_proto
 
-    return module_proto(emit(module))
+    return module_proto(emit(module), elide=elide)
 
 
 def print_module(module: Module, *, locations: bool = False, elide: int | None = None) -> str:
