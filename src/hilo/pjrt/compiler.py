@@ -98,6 +98,7 @@ def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A00
     from hilo.options import Options
     from hilo.pipeline import settings
     from hilo.pjrt import artifact, request
+    from hilo.pjrt.dump import Dump
     from hilo.runtime.stores import cache_of
 
     if format not in FORMATS:
@@ -105,6 +106,7 @@ def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A00
     asked = request.read(options)
     chosen = request.own_options(asked, Options.from_env())
     machine, threads = settings("host", chosen.threads or _machine_threads(), chosen)
+    dump = Dump(asked.overrides)
     key = _key(format, program, asked, chosen, machine)
     is_kept = kept.is_kept(chosen)
     if is_kept and (data := cache_of(chosen).get(key)) is not None:
@@ -112,11 +114,13 @@ def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A00
             found = artifact.read(data, None)
             assert found.image is not None
             found.options = options
+            dump.write(found.name, found.optimized, (format, program))
             return Loaded(found, found.image.native(threads), asked, found.image.cost)
         except Error:  # code that the process cannot load: made anew, and replaced
             pass
     made = _compiled(format, program, options, asked, chosen, machine, threads, _fingerprint(key))
     a = made._artifact
+    dump.write(a.name, a.optimized, (format, program))
     if is_kept and a.image is not None and a.image.nbytes <= MOST_KEPT:
         cache_of(chosen).put(key, artifact.write(a, None))
     return made
@@ -131,6 +135,7 @@ def load(data: bytes, options: bytes) -> Loaded:
     from hilo.options import Options
     from hilo.pipeline import settings
     from hilo.pjrt import artifact, request
+    from hilo.pjrt.dump import Dump
 
     a = artifact.read(data, artifact.circumstances())
     a.options = options or a.options
@@ -139,6 +144,7 @@ def load(data: bytes, options: bytes) -> Loaded:
     if a.image is None:
         return compile(a.format, a.program, a.options)
     _, threads = settings("host", chosen.threads or _machine_threads(), chosen)
+    Dump(asked.overrides).write(a.name, a.optimized)
     return Loaded(a, a.image.native(threads), asked, a.image.cost)
 
 

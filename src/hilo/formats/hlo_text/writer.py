@@ -12,6 +12,7 @@ from hilo.formats.hlo_text.locations import print_metadata
 from hilo.formats.hlo_text.model import Computation, HloModule, Instruction
 from hilo.formats.hlo_text.reader import attributes_of
 from hilo.formats.hlo_text.shapes import print_shape
+from hilo.ir.op import Array
 
 
 def write(m: HloModule, *, locations: bool = False, elide: int | None = None) -> str:
@@ -30,13 +31,22 @@ def _computation(c: Computation, is_entry: bool, locations: bool, elide: int | N
 
 def _instruction(i: Instruction, locations: bool, elide: int | None) -> str:
     if i.opcode == "constant":
-        value = i.attrs["value"]
-        inside = "{...}" if elide is not None and value.data.size > max(elide, 1) else print_literal(value)
+        inside = _literal(i.attrs["value"], elide)
     elif i.opcode == "parameter":
         inside = str(i.attrs["number"])
     else:
         inside = ", ".join(o.name for o in i.operands)
     return f"{i.name} = {print_shape(i.declared)} {i.opcode}({inside}){_attributes(i, locations)}"
+
+
+def _literal(value: Array | list[Array] | str, elide: int | None) -> str:
+    """An array; those of a tuple, as messages have them; or what stands in a text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        parts = [_literal(a, elide) for a in value]
+        return parts[0] if len(parts) == 1 else f"( {', '.join(parts)} )"
+    return "{...}" if elide is not None and value.data.size > max(elide, 1) else print_literal(value)
 
 
 def _attributes(i: Instruction, locations: bool) -> str:
