@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -89,6 +93,31 @@ def compile_with_the_lock_held() -> None:
         assert libc.pthread_join(thread, ctypes.byref(result)) == 0
         if result.value:
             host.api.throw(result.value)
+
+
+AT_THE_END = f"""
+import atexit, ctypes
+from pjrt_client import Api, Host, build
+import hilo.pjrt
+
+def last():  # after hilo's own, which is registered later
+    libc, thread = ctypes.PyDLL(None), ctypes.c_ulong()  # the lock stays here, as while Python ends
+    assert libc.pthread_create(ctypes.byref(thread), None, destroy, ctypes.byref(args)) == 0
+    assert libc.pthread_join(thread, None) == 0
+    print("over")
+
+atexit.register(last)
+host = Host(Api(hilo.pjrt.table()))
+args = build("loaded_executable_destroy_args", executable=host.compile({ADD!r}))
+destroy = ctypes.cast(host.api.function("loaded_executable_destroy"), ctypes.c_void_p)
+"""
+
+
+def test_threads_of_hosts_never_wait_for_python_when_it_ends() -> None:
+    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2] / "src")])
+    done = subprocess.run([sys.executable, "-c", AT_THE_END], env={**os.environ, "PYTHONPATH": paths}, text=True,
+                          capture_output=True, timeout=60, check=False)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "over\n"), done.stderr
 
 
 def test_a_host_that_waits_with_the_lock_gets_an_error() -> None:

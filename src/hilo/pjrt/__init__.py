@@ -24,10 +24,10 @@ def library_path() -> str:
 @cache
 def table() -> int:
     """The address of PJRT's table of functions. When Python ends, what is in flight is waited for before: a thread that
-    calls Python functions of a program must not meet an interpreter that is gone."""
+    calls Python functions of a program, or gives one up, must not meet an interpreter that is gone."""
     import atexit
 
     from hilo.runtime import _native
 
-    atexit.register(_native.pjrt_settle)
+    atexit.register(_native.pjrt_end)
     return _native.pjrt_api()

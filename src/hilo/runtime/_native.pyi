@@ -109,6 +109,9 @@ def from_dlpack(capsule: Any, dtypes: dict[tuple[int, int], np.dtype]) -> np.nda
 def pjrt_api() -> int:
     """The address of the PJRT C API's table of functions (native/pjrt/api.h)."""
 
+def pjrt_end() -> None:
+    """At the end of Python: waits for what clients of PJRT have queued, and for their threads that are in Python."""
+
 def pjrt_set_patience(seconds: int) -> None:
     """How long a compilation for a topology waits for the GIL (native/pjrt/compile.c); for tests."""
 

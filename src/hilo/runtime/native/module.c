@@ -58,15 +58,27 @@ static PyObject *pjrt_api(PyObject *module, PyObject *unused) {
     return PyLong_FromVoidPtr((void *)hilo_pjrt_api());
 }
 
-static PyObject *pjrt_settle(PyObject *module, PyObject *unused) {
-    (void)module, (void)unused;
-    while (!pjrt_queues_are_idle()) {
+/* Waits, without the GIL, for what other threads do. NULL: a signal's handler raised. */
+static PyObject *wait_until(bool (*is_so)(void)) {
+    while (!is_so()) {
         Py_BEGIN_ALLOW_THREADS
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
         Py_END_ALLOW_THREADS
         if (PyErr_CheckSignals() < 0) return NULL;
     }
     Py_RETURN_NONE;
+}
+
+static PyObject *pjrt_settle(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return wait_until(pjrt_queues_are_idle);
+}
+
+static PyObject *pjrt_end(PyObject *module, PyObject *unused) {
+    PyObject *settled = pjrt_settle(module, unused);
+    if (!settled) return NULL;
+    Py_DECREF(settled);
+    return wait_until(pjrt_python_end);
 }
 
 static PyObject *pjrt_set_patience_to(PyObject *module, PyObject *seconds) {
@@ -91,6 +103,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("pjrt_api()\n--\n\nThe address of the PJRT C API's table of functions.")},
     {"pjrt_set_patience", pjrt_set_patience_to, METH_O,
      PyDoc_STR("pjrt_set_patience(seconds)\n--\n\nHow long a compilation for a topology waits for the GIL; for tests.")},
+    {"pjrt_end", pjrt_end, METH_NOARGS,
+     PyDoc_STR("pjrt_end()\n--\n\nAt the end of Python: waits for what clients of PJRT have queued, or do with Python.")},
     {"pjrt_settle", pjrt_settle, METH_NOARGS,
      PyDoc_STR("pjrt_settle()\n--\n\nWaits until all that clients of PJRT have queued is done.")},
     {"register_ffi_type", hilo_register_ffi_type, METH_VARARGS,

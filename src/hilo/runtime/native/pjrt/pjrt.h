@@ -247,6 +247,9 @@ struct pjrt_error *pjrt_loaded_new(struct pjrt_client *client, struct pjrt_execu
                                    struct pjrt_loaded **loaded);
 void pjrt_loaded_release(struct pjrt_loaded *loaded);
 
+/* From now on threads of hosts give no Python objects up (python.c). Whether none is at it any more. */
+bool pjrt_python_end(void);
+
 /* Seconds that a compilation for a topology waits for Python's lock (compile.c). */
 void pjrt_set_patience(int seconds);
 

@@ -17,11 +17,53 @@ void pjrt_python_resume(void *paused) {
     if (paused) PyEval_RestoreThread(paused);
 }
 
+/* The end. A thread that wants the GIL while Python ends is itself ended by Python, and its unwinding stops the process if
+ * C++ destructors called us. So a thread without the GIL is counted while it wants or has it, Python's exit waits for those
+ * (pjrt_python_end), and after that objects are given up by nobody. What somebody waits for is done even then. */
+
+static atomic_int inside;
+static atomic_bool ended;
+static pthread_once_t forking = PTHREAD_ONCE_INIT;
+
+static void in_child(void) { atomic_store(&inside, 0); } /* it has none of the threads that are counted */
+static void register_fork(void) { pthread_atfork(NULL, NULL, in_child); }
+
+struct visit {
+    PyGILState_STATE state;
+    bool counted;
+};
+
+/* Takes the GIL, or gives false where Python has ended; `is_awaited`: somebody waits for what is to be done. */
+static bool enter(struct visit *visit, bool is_awaited) {
+    if (!pjrt_python_alive()) return false;
+    visit->counted = !PyGILState_Check();
+    if (visit->counted) {
+        pthread_once(&forking, register_fork);
+        atomic_fetch_add(&inside, 1);
+        if (!pjrt_python_alive() || (!is_awaited && atomic_load(&ended))) {
+            atomic_fetch_sub(&inside, 1);
+            return false;
+        }
+    }
+    visit->state = PyGILState_Ensure();
+    return true;
+}
+
+static void leave(struct visit *visit) {
+    PyGILState_Release(visit->state);
+    if (visit->counted) atomic_fetch_sub(&inside, 1);
+}
+
+bool pjrt_python_end(void) {
+    atomic_store(&ended, true);
+    return atomic_load(&inside) == 0;
+}
+
 void pjrt_python_release(PyObject *object) {
-    if (!object || !pjrt_python_alive()) return;
-    PyGILState_STATE state = PyGILState_Ensure();
+    struct visit visit;
+    if (!object || !enter(&visit, false)) return;
     Py_DECREF(object);
-    PyGILState_Release(state);
+    leave(&visit);
 }
 
 /* Exceptions as errors. */
@@ -255,8 +297,8 @@ static struct pjrt_error *not_alive(void) { return pjrt_fail(PJRT_FAILED_PRECOND
 
 struct pjrt_error *pjrt_python_compile(struct pjrt_client *client, const struct pjrt_program *program, const char *options,
                                        size_t options_size, struct pjrt_executable **executable) {
-    if (!pjrt_python_alive()) return not_alive();
-    PyGILState_STATE state = PyGILState_Ensure();
+    struct visit visit;
+    if (!enter(&visit, true)) return not_alive();
     PyObject *module = compiler(), *loaded = NULL;
     if (module)
         loaded = PyObject_CallMethod(module, "compile", "s#y#y#", program->format, (Py_ssize_t)program->format_size,
@@ -264,21 +306,21 @@ struct pjrt_error *pjrt_python_compile(struct pjrt_client *client, const struct 
                                      (Py_ssize_t)options_size);
     Py_XDECREF(module);
     struct pjrt_error *error = take(client, loaded, executable);
-    PyGILState_Release(state);
+    leave(&visit);
     return error;
 }
 
 struct pjrt_error *pjrt_python_load(struct pjrt_client *client, const char *data, size_t size, const char *options,
                                     size_t options_size, struct pjrt_executable **executable) {
-    if (!pjrt_python_alive()) return not_alive();
-    PyGILState_STATE state = PyGILState_Ensure();
+    struct visit visit;
+    if (!enter(&visit, true)) return not_alive();
     PyObject *module = compiler(), *loaded = NULL;
     if (module)
         loaded = PyObject_CallMethod(module, "load", "y#y#", data, (Py_ssize_t)size, options ? options : "",
                                      (Py_ssize_t)options_size);
     Py_XDECREF(module);
     struct pjrt_error *error = take(client, loaded, executable);
-    PyGILState_Release(state);
+    leave(&visit);
     return error;
 }
 
@@ -286,13 +328,13 @@ struct pjrt_error *pjrt_python_load(struct pjrt_client *client, const char *data
 
 static struct pjrt_error *ask(struct pjrt_executable *e, const char *name, bool call, int (*read)(PyObject *, void *),
                               void *into) {
-    if (!pjrt_python_alive()) return not_alive();
-    PyGILState_STATE state = PyGILState_Ensure();
+    struct visit visit;
+    if (!enter(&visit, true)) return not_alive();
     PyObject *answer = call ? PyObject_CallMethod(e->loaded, name, NULL) : PyObject_GetAttrString(e->loaded, name);
     struct pjrt_error *error = NULL;
     if (!answer || read(answer, into) < 0) error = pjrt_python_error(PJRT_INTERNAL);
     Py_XDECREF(answer);
-    PyGILState_Release(state);
+    leave(&visit);
     return error;
 }
 
