@@ -30,7 +30,8 @@ def blocks_of(page: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
 
 
-@pytest.mark.parametrize(("page", "number"), [("docs/parallel.md", 2), ("docs/dynamic_shapes.md", 1)])
+@pytest.mark.parametrize(("page", "number"), [("docs/parallel.md", 2), ("docs/dynamic_shapes.md", 1),
+                                             ("docs/inspecting.md", 1)])
 def test_the_programs_of_pages_run(page: str, number: int) -> None:
     blocks = blocks_of(page)
     assert len(blocks) == number

@@ -40,6 +40,7 @@ HOLDS = {
     "c": "int32_t",
     "memory": "temporaries",
     "memory.svg": "<svg",
+    "memory_before.svg": "<svg",
 }
 
 

@@ -375,8 +375,8 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
             return show_source(phase, source, f.name) if of == "source" else show_optimized(phase, f, source.name)
         if phase == "memory":
             return memory.details()
-        if phase == "memory.svg":
-            return memory.svg()
+        if phase in ("memory.svg", "memory_before.svg"):
+            return memory.svg(assigned=phase == "memory.svg")
         if phase == "c":  # the C emitter has no vectors: kernels made for one lane
             with unasked():
                 return Code(plan(f, Target.named("scalar")), Target.named("scalar"), portable=True).text("c")

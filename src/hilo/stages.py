@@ -38,6 +38,7 @@ STAGES: Final[dict[str, Stage]] = {
     "c": Stage("portable C", "code"),
     "memory": Stage("what memory goes to, with a picture of letters", "code"),
     "memory.svg": Stage("a picture of the memory", "code"),
+    "memory_before.svg": Stage("the same before buffers share memory", "code"),
 }
 OTHER_NAMES: Final = {"dot": "optimized_hlo_dot", "memory-svg": "memory.svg"}
 NAMES: Final = (*STAGES, *OTHER_NAMES)

@@ -43,6 +43,19 @@ def test_the_picture_is_an_image_with_a_box_for_every_place() -> None:
     assert len([t for t in titles if "bytes, steps" in t]) == len(own) > 0
 
 
+def test_before_they_share_memory_every_temporary_has_its_own() -> None:
+    f = hilo.compile(TEXT)
+    program = f.memory().program
+    assert program is not None
+    temporaries = [b for b in program.buffers if b.first >= 0]
+    picture = ET.fromstring(f.text("memory_before.svg"))
+    boxes = [r for r in picture.iter("{http://www.w3.org/2000/svg}rect") if len(r)]
+    assert len(boxes) == len(temporaries)
+    spans = sorted((float(r.get("y", "")), float(r.get("height", ""))) for r in boxes)
+    for (top, height), (below, _) in zip(spans, spans[1:], strict=False):
+        assert top + height <= below + 0.2  # one above the other
+
+
 def test_programs_without_temporaries_have_a_report() -> None:
     f = hilo.compile(f"func.func @main(%x: {T}) -> {T} {{ %0 = stablehlo.add %x, %x : {T}\n return %0 : {T} }}")
     assert "temporaries               0 bytes" in f.text("memory")

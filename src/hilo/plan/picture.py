@@ -99,16 +99,27 @@ def human(n: float) -> str:
     raise AssertionError
 
 
-def svg(program: Program) -> str:
-    """The arena, and below it each result whose memory temporaries use, as one picture (SVG)."""
+def svg(program: Program, *, assigned: bool = True) -> str:
+    """The arena, and below it each result whose memory temporaries use, as one picture (SVG).
+
+    Not `assigned`: the temporaries before they were given places, one above the other.
+    """
     end = max(last_step(program), 1)
+    temporaries = sorted((b for b in program.buffers if b.first >= 0), key=lambda b: b.first)
+    offsets = {b: typical(b.offset) if assigned else 0 for b in temporaries}
     panels: list[tuple[str, list[Buffer], int, Buffer | None]] = [
         ("arena", residents(program), max(typical(program.arena_size), 1), None)
     ]
-    for r in program.results:
+    for r in program.results if assigned else ():
         inside = [b for b in program.buffers if b.shares is None and (b.inside is r)]
         if inside:
             panels.append((f"result {r.index}", inside, max(typical(r.nbytes), 1), r))
+    if not assigned:
+        total = 0
+        for b in temporaries:
+            offsets[b] = total
+            total += typical(b.nbytes)
+        panels = [("before", temporaries, max(total, 1), None)]
     whole = sum(size for _, _, size, _ in panels)
     out: list[str] = []
     top = 40.0
@@ -119,7 +130,7 @@ def svg(program: Program) -> str:
         out.append(f'<text x="4" y="{top + 26:.1f}" fill="#666">{human(size)}</text>')
         out.append(_box(MARGIN, top, x * end, height, "none", "", "#bbb"))
         for b in buffers:
-            low, tall = typical(b.offset) / size * height, max(typical(b.nbytes) / size * height, 0.5)
+            low, tall = offsets[b] / size * height, max(typical(b.nbytes) / size * height, 0.5)
             left, wide = MARGIN + (b.first - 1) * x, max((b.last - b.first + 1) * x, 0.5)
             out.append(_box(left, top + height - low - tall, wide, tall, _color(b), _title(b), "#fff"))
             if wide > 60 and tall > 14:
@@ -137,7 +148,8 @@ def svg(program: Program) -> str:
                        f'stroke-dasharray="3 3"/>')  # fmt: skip
             out.append(f'<text x="{at + 4:.1f}" y="{top - 8:.1f}">{human(live[peak])} alive</text>')
         top += height + 24
-    head = f"{program.name}: {human(typical(program.arena_size))} of temporaries, {end} steps"
+    needed = typical(program.arena_size) if assigned else sum(typical(b.nbytes) for b in temporaries)
+    head = f"{program.name}: {human(needed)} of temporaries, {end} steps"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top:.0f}" '
         f'font-family="sans-serif" font-size="11">\n<text x="4" y="16" font-size="14">{escape(head)}</text>\n'

@@ -49,11 +49,12 @@ class MemoryReport:
             lines += text(self.program)
         return "\n".join(lines)
 
-    def svg(self) -> str:
-        """The arena and the results as a picture: steps from left to right, bytes from bottom to top."""
+    def svg(self, *, assigned: bool = True) -> str:
+        """The arena and the results as a picture: steps from left to right, bytes from bottom to top; or, not
+        `assigned`, what the temporaries would take without sharing memory."""
         from hilo.plan.picture import svg
 
-        return svg(self.program) if self.program is not None else ""
+        return svg(self.program, assigned=assigned) if self.program is not None else ""
 
 
 def memory_report(program: Program, count: int = 10, code: int = 0) -> MemoryReport:
