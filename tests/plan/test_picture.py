@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from itertools import pairwise
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def test_before_they_share_memory_every_temporary_has_its_own() -> None:
     boxes = [r for r in picture.iter("{http://www.w3.org/2000/svg}rect") if len(r)]
     assert len(boxes) == len(temporaries)
     spans = sorted((float(r.get("y", "")), float(r.get("height", ""))) for r in boxes)
-    for (top, height), (below, _) in zip(spans, spans[1:], strict=False):
+    for (top, height), (below, _) in pairwise(spans):
         assert top + height <= below + 0.2  # one above the other
 
 

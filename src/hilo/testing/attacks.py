@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 from hilo.testing import attack_programs as p
+from hilo.testing.attack_messages import MESSAGES
 from hilo.testing.attack_programs import DEEP, attribute, constant, identity, located, nested, with_type
 
 Make = Callable[[], str]
@@ -219,4 +220,5 @@ ATTACKS: Final[dict[str, Callable[[], bytes]]] = {
     **{name: _encoded(make) for name, make in {**_DEPTH, **_SIZE, **_TEXT}.items()},
     **{f"HLO: {name}": _encoded(make) for name, make in _HLO.items()},
     **{f"bytecode: {name}": make for name, make in _BYTECODE.items()},
+    **{f"message: {name}": make for name, make in MESSAGES.items()},
 }
