@@ -27,7 +27,8 @@ PROGRAM = b"""func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
 # Attacks that take long for what they are: the command `hilo fuzz --attacks` runs them.
 SLOW = ("100k ops", "30k ops", "1000 loops", "location aliases in a chain", "3000 branches", "nested loops, 20k",
         "HLO: 10k instructions", "message: 10k instructions", "message: calls, 3k deep",
-        "message: calls that double, 40 deep", "message: a million empty computations", "3000 parameters and results", "3k adds", "3k elementwise and index-moving ops",
+        "message: calls that double, 40 deep", "message: a million empty computations",
+        "3000 parameters and results", "3k adds", "3k elementwise and index-moving ops",
         "a comparator of 3000 ops", "3000 operands", "calls that double, 16 deep", "calls that double, 40 deep",
         "100k functions", "calls, 10k deep", "HLO: calls, 10k deep", "nested regions, 100k", "nested array attribute",
         "nested dictionary attribute", "nested opaque attribute", "nested function type", "nested complex type",
