@@ -29,6 +29,7 @@ from hilo.tensorflow.names import (
 MARK: Final = "_hilo"  # attribute of traced functions that hilo runs
 
 _state: Final = local()
+_installed = False
 
 
 class Function(polymorphic.Function):
@@ -84,18 +85,21 @@ def function(func: Callable[..., Any] | None = None, *, jit_compile: bool | None
 
 def install() -> None:
     """See `hilo.tensorflow.install`. All ways to a `tf.function` make an object of the same class."""
+    global _installed
     _take_marked()
-
-    def new(cls: type, *args: Any, jit_compile: bool | None = None, **kwargs: Any) -> Any:
-        return object.__new__(Function if cls is polymorphic.Function and jit_compile else cls)
-
-    polymorphic.Function.__new__ = staticmethod(new)
+    _installed = True
+    if "__new__" not in vars(polymorphic.Function):  # stays: Python does not forget a class's `__new__`
+        polymorphic.Function.__new__ = staticmethod(_new)
 
 
 def uninstall() -> None:
     """See `hilo.tensorflow.uninstall`."""
-    if "__new__" in vars(polymorphic.Function):
-        del polymorphic.Function.__new__
+    global _installed
+    _installed = False
+
+
+def _new(cls: type, *args: Any, jit_compile: bool | None = None, **kwargs: Any) -> Any:
+    return object.__new__(Function if _installed and jit_compile and cls is polymorphic.Function else cls)
 
 
 def _take_marked() -> None:
