@@ -8,7 +8,7 @@ place where the two part. Imports names, launch, graphs, stages.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from threading import local
 from typing import Any, Final
@@ -21,29 +21,70 @@ from hilo.tensorflow.names import (
     concrete_function,
     context,
     control_flow_util,
+    eager_function_run,
+    function_type_utils,
     ops,
     polymorphic,
+    record,
     tf_decorator,
+    tracing_compilation,
 )
 
 MARK: Final = "_hilo"  # attribute of traced functions that hilo runs
+
+Key = tuple[tuple[int, tuple[int, ...]], ...]
 
 _state: Final = local()
 _installed = False
 
 
 class Function(polymorphic.Function):
-    """A `tf.function` with `jit_compile=True` whose compiled code is hilo's."""
+    """A `tf.function` with `jit_compile=True` whose compiled code is hilo's.
+
+    Most calls are with tensors alone, outside of graphs and tapes. TensorFlow's way from such a call to the traced
+    function takes longer than many a step, so that what it leads to is remembered by dtypes and shapes.
+    """
 
     autograph_info__: Final = {}  # AutoGraph calls it as it is
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._attributes = {**self._attributes, MARK: True}
+        self._shortcuts: dict[Key, Shortcut | None] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_shortcuts": {}}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if context.executing_eagerly():
+        if not context.executing_eagerly():
+            return self._call_in_graph(args, kwargs)
+        key = None if kwargs else key_of(args)
+        if key is None or record.could_possibly_record() or not _is_plain():
             return super().__call__(*args, **kwargs)
+        shortcut = self._shortcuts.get(key)
+        if shortcut is not None and shortcut.holds():
+            return shortcut(args)
+        result = super().__call__(*args)
+        if key in self._shortcuts:  # the second such call
+            self._shortcuts[key] = self._shortcut(args)
+        else:
+            self._shortcuts[key] = None
+        return result
+
+    def _shortcut(self, args: Sequence[Any]) -> Shortcut | None:
+        made = self._no_variable_creation_config if self._created_variables else self._variable_creation_config
+        if made is None:
+            return None
+        given = function_type_utils.canonicalize_function_inputs(args, {}, self._function_type, self._default_values)
+        concrete = tracing_compilation.trace_function(given.args, given.kwargs, made)
+        bound = concrete.function_type.bind(*given.args, **given.kwargs)
+        inputs = concrete.function_type.unpack_inputs(bound)
+        fixed = len(inputs) == len(args) and all(a is b for a, b in zip(inputs, args))
+        if not fixed or any(callable(c) or not isinstance(c, ops.EagerTensor) for c in concrete._captured_inputs):
+            return None
+        return Shortcut(concrete)
+
+    def _call_in_graph(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         before = getattr(_state, "inside", None)
         _state.inside = bool(control_flow_util.GraphOrParentsInXlaContext(ops.get_default_graph()))
         try:
@@ -57,6 +98,40 @@ class Function(polymorphic.Function):
         from hilo.tensorflow.stages import generator
 
         return generator(self.get_concrete_function(*args, **kwargs), args, kwargs)
+
+
+class Shortcut:
+    """The call of a concrete function with its flat inputs: `shortcut(args)`, as long as it `holds`."""
+
+    def __init__(self, concrete: Any) -> None:
+        self._concrete = concrete
+        self._captured = concrete._captured_inputs
+        self._inputs = tuple(self._captured)
+        self._run = concrete._inference_function.call_flat.run
+        self._pack = concrete.function_type.pack_output
+
+    def holds(self) -> bool:
+        """False once other things have been captured (a restored model)."""
+        return self._concrete._captured_inputs is self._captured
+
+    def __call__(self, args: tuple[Any, ...]) -> Any:
+        with record.stop_recording():
+            return self._pack(self._run((*args, *self._inputs)))
+
+
+def key_of(args: Sequence[Any]) -> Key | None:
+    """Dtypes and shapes of eager tensors; None if there is anything else."""
+    key = []
+    for a in args:
+        if type(a) is not ops.EagerTensor:
+            return None
+        key.append((a._datatype_enum(), a._shape_tuple()))
+    return tuple(key)
+
+
+def _is_plain() -> bool:
+    """Whether nothing around the call has a part in which function is traced."""
+    return not (eager_function_run.RUN_FUNCTIONS_EAGERLY or ops.get_default_graph()._distribution_strategy_stack)
 
 
 def inside_compiled() -> bool:
