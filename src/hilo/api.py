@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
 from os import PathLike
+from os.path import isfile, join
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,11 +23,16 @@ Program = Module | str | bytes
 
 
 def load(path: str | PathLike[str]) -> Module:
-    """The program in a file. Raises `Error` (file:line:col: what) if the file cannot be read or is no valid program."""
+    """The program in a file, or in a folder that is a SavedModel of TensorFlow's (its default signature).
+
+    Raises `Error` (file:line:col: what) if the file cannot be read or is no valid program.
+    """
     from hilo.formats import load as load_file
 
     if not isinstance(path, str | PathLike):
         raise Error(f"a path is a text or a Path, not {type(path).__name__}")
+    if isfile(join(path, "saved_model.pb")):
+        return import_module("hilo.tensorflow").load(path).default().module()  # a front end, which stands above
     return load_file(path)
 
 

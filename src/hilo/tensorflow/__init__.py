@@ -4,14 +4,19 @@
     hilo.tensorflow.install()                        all of them, Keras models with jit_compile=True too
 
 Begin reading at functions.py: tracing, signatures, structures and gradients are TensorFlow's own; `launch.py` runs a
-traced function, `program.py` gets its StableHLO, `graphs.py` calls it from graphs. `names.py` lists what is used of
-TensorFlow. Imports api, formats, runtime and what is below; TensorFlow when something here is used, never before.
+traced function, `program.py` gets its StableHLO, `graphs.py` calls it from graphs, `saved_model.py` loads models.
+`names.py` lists what is used of TensorFlow. Imports api, formats, runtime and what is below; TensorFlow when something
+here is used, never before.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hilo.tensorflow.saved_model import SavedModel
 
 
 def function(func: Callable[..., Any] | None = None, *, jit_compile: bool | None = True, **options: Any) -> Any:
@@ -39,3 +44,13 @@ def uninstall() -> None:
     from hilo.tensorflow.functions import uninstall as do
 
     do()
+
+
+def load(path: str | PathLike[str], tag: str = "serve") -> SavedModel:
+    """The SavedModel in a folder: its `signatures`, which can be called and give programs.
+
+    `hilo.load(path)` is the program of its default signature. Raises `Error` for what is no SavedModel.
+    """
+    from hilo.tensorflow.saved_model import SavedModel
+
+    return SavedModel(path, tag)
