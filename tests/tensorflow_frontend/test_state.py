@@ -158,3 +158,34 @@ def test_what_cannot_be_compiled_is_named():
 
     with pytest.raises(hilo.Error, match=r"op 'AsString', made at \S*test_state\.py:\d+ in f: AsString \(No reg"):
         f(tf.constant(1.0))
+
+
+def test_a_resource_that_cannot_be_compiled_is_named():
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer([1, 2], [3, 4]), -1)
+
+    @hilo.tensorflow.function
+    def f(x):
+        return table.lookup(x)
+
+    with pytest.raises(hilo.Error, match=r"op '\S*LookupTableFindV2', made at \S*test_state\.py:\d+ in f: Lookup"):
+        f(tf.constant(1))
+
+
+def test_memory_does_not_grow():
+    from hilo.runtime import _native
+
+    v = tf.Variable(np.zeros((128, 128), np.float32))
+
+    @hilo.tensorflow.function
+    def step(x):
+        v.assign_add(x)
+        return v * 2
+
+    x = tf.ones([128, 128])
+    for _ in range(5):
+        step(x)
+    before = _native.memory_stats()["in_use"]
+    for _ in range(50):
+        step(x)
+    assert _native.memory_stats()["in_use"] <= before + 2 * 128 * 128 * 4
+    assert float(v[0, 0]) == 55

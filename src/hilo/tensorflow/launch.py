@@ -17,7 +17,7 @@ from hilo.ir.types import TensorType
 from hilo.runtime.executable import Executable
 from hilo.tensorflow import graphs
 from hilo.tensorflow.names import context, ops, pywrap, resource_variable_ops, tf
-from hilo.tensorflow.program import CPU, Traced, trace
+from hilo.tensorflow.program import CPU, Traced, compiler_ir, trace
 
 _fast: Final = pywrap.TFE_Py_FastPathExecute
 _from_dlpack: Final = pywrap.TFE_FromDlpackCapsule
@@ -75,6 +75,9 @@ class Launcher:
         atomic = self._atomic()
         if atomic is None:
             raise Error("the function is gone: it lives as long as what it was made from")
+        if not all(self._resources.values()):
+            compiler_ir(atomic.name, args, "stablehlo")  # TensorFlow says which op it is that takes such a thing
+            raise Error(f"{atomic.name.decode()}: only variables are resources that a compiled function can use")
         variables = [_value_type(a, self._resources[i]) if i in self._resources else None for i, a in enumerate(args)]
         return trace(atomic.name, args, len(atomic.function_type.flat_outputs), variables)
 
@@ -87,8 +90,6 @@ def _held(handle: Any) -> int:
 
 def _value_type(handle: Any, dtype: int) -> tuple[Any, tuple[int, ...]]:
     """Dtype and shape of a variable's value."""
-    if not dtype:
-        raise Error("only variables are resources that a compiled function can use")
     (value,) = _fast(context.context(), "_ReadVariablesOp", None, [handle], "dtypes", (dtype,))
     return value.dtype, value._shape_tuple()
 

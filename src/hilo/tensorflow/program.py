@@ -26,8 +26,10 @@ from hilo.tensorflow.random import with_states
 CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
 ALIAS: Final = re.compile(r"parameter_number = (\d+)[^}]*\}[^}]*output_index = array<i64(?:: (\d+))?>")
 PREFIX: Final = re.compile(r"^Detected unsupported operations when trying to compile graph \S+ on XLA_CPU_JIT: ")
+REST: Final = re.compile(r" compatible with node *\)*$")
 NODE: Final = re.compile(r"\{\{node ([^}]+)\}\}")
 MOST_CHOICES: Final = 64
+INNER: Final = re.compile(r"hilo/tensorflow/|site-packages/(tensorflow|keras)/")  # files that the user did not write
 FILE: Final = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 
 
@@ -61,9 +63,9 @@ def compiler_ir(name: bytes, inputs: Sequence[Any], stage: str, captured: Sequen
 def refusal(name: bytes, said: str) -> Error:
     """The error for a function that the bridge refuses: the op, where it was made, and why."""
     node = NODE.search(said)
-    frames = FILE.findall(said)
+    frames = [f for f in FILE.findall(said) if not INNER.search(f[0])]
     reason = said.split("Failed getting HLO text: ")[-1].strip("'").split("\n")[0]
-    reason = NODE.sub("", PREFIX.sub("", reason)).replace(" compatible with node )", ")")
+    reason = REST.sub(")", NODE.sub("", PREFIX.sub("", reason)))
     op = f"op {node.group(1)!r}" if node else "an op"
     place = f", made at {frames[-1][0]}:{frames[-1][1]} in {frames[-1][2]}" if frames else ""
     return Error(f"TensorFlow cannot compile {name.decode()}: {op}{place}: {reason}")
