@@ -349,10 +349,11 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     calls = [(h.op, h.target) for h in program.hosts]
     is_native = any(t.convention != "python" for _, t in calls)
     memory, cost = memory_report(program, code=sum(map(len, code.objects))), estimated_cost(program)
+    may_take_long = cost > GIL_COST or program.has_loops()
     if keep is not None and not calls and program.symbols is None and profile is None:
         types = tuple(p.tensor for p in f.params), tuple(r.tensor for r in f.results)
         keep(Image(f.name, *types, code.objects, program.constants, program.arena_size, program.aliases, cost,
-                   cost > GIL_COST))  # fmt: skip
+                   may_take_long))  # fmt: skip
     native = _native.Program(
         code.loaded.address["entry"],
         [_spec(p.tensor) for p in f.params],
@@ -364,7 +365,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         addresses=[t.addresses[-1] for _, t in calls if t.convention == "c"],
         threads=threads,
         aliases=program.aliases,
-        release_gil=cost > GIL_COST or is_native,
+        release_gil=may_take_long or is_native,
         keep=code.loaded,
         **_sizes(program, code.loaded.address),
     )

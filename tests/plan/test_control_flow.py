@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -213,3 +216,32 @@ def test_what_an_inner_loop_gives_is_carried_by_the_outer_one(options: dict[str,
         options=hilo.Options(**options),
     )
     assert [int(f(np.int32(n))[0]) for n in range(5)] == list(range(5))
+
+
+ENDLESS = """
+import os, threading, time
+import numpy as np
+import hilo
+
+f = hilo.compile('''func.func @main(%n: tensor<i32>) -> tensor<i32> {
+  %r = stablehlo.while(%i = %n) : tensor<i32>
+  cond { %c = stablehlo.compare NE, %i, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %d = stablehlo.not %c : tensor<i1>
+    stablehlo.return %d : tensor<i1> }
+  do { %j = stablehlo.add %i, %i : tensor<i32>
+    stablehlo.return %j : tensor<i32> }
+  return %r : tensor<i32> }''')
+entered = threading.Event()
+threading.Thread(target=lambda: (entered.set(), f(np.int32(1))), daemon=True).start()
+entered.wait()
+time.sleep(0.2)
+print("other threads run", flush=True)
+os._exit(0)
+"""
+
+
+def test_a_cheap_loop_that_never_ends_stops_no_other_thread() -> None:
+    path = os.pathsep.join(sys.path)
+    done = subprocess.run([sys.executable, "-c", ENDLESS], capture_output=True, text=True, timeout=60,
+                          env={**os.environ, "PYTHONPATH": path})  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "other threads run\n"), done.stderr

@@ -176,6 +176,17 @@ class Program:
                 yield from (*s.next_params, *s.next_spare, *s.results)
                 stack.extend(reversed([*s.cond, *s.body]))
 
+    def has_loops(self) -> bool:
+        """Whether there are loops, in branches too: how long these run is not known, whatever their bodies cost."""
+        stack = list(self.steps)
+        while stack:
+            s = stack.pop()
+            if isinstance(s, While):
+                return True
+            if isinstance(s, Switch):
+                stack.extend(x for branch in s.branches for x in branch)
+        return False
+
     def calls(self) -> Iterator[Call]:
         """All kernel calls, also inside loops and branches, in order."""
         stack: list[Iterator[Step]] = [iter(self.steps)]
