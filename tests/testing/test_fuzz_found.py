@@ -154,3 +154,12 @@ def test_inputs_of_which_nothing_is_left_are_inputs() -> None:
     made = [mutate.mutated(random.Random(n), "text", pool) for n in range(500)]
     assert b"" in made
     assert len(set(made)) > 100
+
+
+def test_a_broadcast_to_a_size_that_nothing_says() -> None:
+    bounded = "tensor<?xf32, #stablehlo.bounds<9>>"
+    text = f"""func.func @main(%a: tensor<f32>) -> {bounded} {{
+        %0 = stablehlo.broadcast_in_dim %a, dims = [] : (tensor<f32>) -> {bounded}
+        return %0 : {bounded} }}"""
+    with pytest.raises(Error, match="a size of the result that nothing says"):
+        hilo.compile(text)

@@ -56,7 +56,7 @@ def declared(r: Refiner, o: Op, shape: Sequence[Number]) -> TensorType:
         if isinstance(want, int):
             r.equal(got, want)
         elif want.bound is not None:
-            fits = dims.apply("le", got, want.bound)
+            fits = dims.apply("le", r.size_is(got), want.bound)
             r.guard(fits, f"{o.kind.full_name}: a size of {{0}} is beyond the bound of {t}", got)
     return TensorType(t.dtype, [want if isinstance(want, int) else r.size_is(got)
                                 for got, want in zip(shape, t.shape, strict=True)])  # fmt: skip

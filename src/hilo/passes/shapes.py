@@ -131,7 +131,9 @@ class Refiner:
         return found
 
     def size_is(self, n: Number) -> Number:
-        """`n`, which must not be negative, as a size."""
+        """`n`, which must be known and not negative, as a size."""
+        if not isinstance(n, int) and not n.is_known:
+            raise Unsupported(f"a size of the result that nothing says: {self.op and self.op.type}")
         if isinstance(n, int) and n < 0:
             raise VerifyError(f"a size of {n}")
         if isinstance(n, Size) and n.lo < 0:
