@@ -101,7 +101,10 @@ class Plan:
         from hilo.api import compile as compile_program
 
         self.traced = traced
-        self.executable: Executable = compile_program(traced.module)
+        self.executable: Executable = compile_program(traced.program)
+        if len(self.executable.result_types) != traced.outputs + len(traced.assigned):
+            raise Error(f"the program has {len(self.executable.result_types)} results, of which {traced.outputs} are "
+                        f"outputs and {len(traced.assigned)} values of variables")  # fmt: skip
         self._context = context.context()
         resources = [i for i in traced.parameters if args[i].dtype == tf.resource]
         self._tensors = tuple(i for i in traced.parameters if i not in resources)

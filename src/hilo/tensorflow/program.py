@@ -25,6 +25,8 @@ from hilo.tensorflow.random import with_states
 
 CPU: Final = "/job:localhost/replica:0/task:0/device:CPU:0"
 ALIAS: Final = re.compile(r"parameter_number = (\d+)[^}]*\}[^}]*output_index = array<i64(?:: (\d+))?>")
+MAIN: Final = re.compile(r"func\.func (?:public )?@main\(.*")
+DRAWS: Final = " stablehlo.rng "
 PREFIX: Final = re.compile(r"^Detected unsupported operations when trying to compile graph \S+ on XLA_CPU_JIT: ")
 REST: Final = re.compile(r" compatible with node *\)*$")
 NODE: Final = re.compile(r"\{\{node ([^}]+)\}\}")
@@ -37,18 +39,23 @@ FILE: Final = re.compile(r'File "([^"]+)", line (\d+), in (\S+)')
 class Traced:
     """A program and how it is called.
 
-    module      the program
+    program     the program, as text where it is TensorFlow's as it stands: as such it is found in the cache
     parameters  numbers of the inputs that are its parameters, in order; a variable stands for its value
     constants   numbers of the inputs whose values are in the program
     outputs     how many results are the function's outputs
     assigned    for each result after these, the number of the input that is the variable
     """
 
-    module: Module
+    program: Module | str
     parameters: tuple[int, ...]
     constants: tuple[int, ...]
     outputs: int
     assigned: tuple[int, ...]
+
+    @property
+    def module(self) -> Module:
+        """The program as a module."""
+        return parse(self.program) if isinstance(self.program, str) else self.program
 
 
 def compiler_ir(name: bytes, inputs: Sequence[Any], stage: str, captured: Sequence[Any] = ()) -> bytes:
@@ -76,17 +83,20 @@ def trace(name: bytes, inputs: Sequence[Any], num_outputs: int, variables: Seque
 
     variables  for each input that is a resource, (dtype, shape) of its value; None for the others
     """
-    module = with_states(parse(compiler_ir(name, inputs, "stablehlo").decode()))
-    main = module["main"]
-    parameters = _parameters(name, inputs, variables, main)
+    text = compiler_ir(name, inputs, "stablehlo").decode()
+    aliases = {int(r or 0): int(p) for p, r in ALIAS.findall(text.partition(" {\n")[0])}
+    program: Module | str = text
+    head = MAIN.search(text)
+    if head is not None and head[0].count("%arg") == len(inputs):
+        parameters = tuple(range(len(inputs)))
+    else:
+        program = parse(text)
+        parameters = _parameters(name, inputs, variables, program["main"])
+    if DRAWS in text:
+        program = with_states(parse(text))
     constants = tuple(sorted(set(range(len(inputs))) - set(parameters)))
-    aliases = {int(r or 0): int(p) for p, r in ALIAS.findall(str(module.attrs.get("mhlo.input_output_alias", "")))}
-    count = len(main.result_types)
-    missing = [r for r in range(num_outputs, count) if r not in aliases]
-    if count < num_outputs or missing:
-        raise Error(f"{name.decode()}: results {missing} belong to no variable that has a value")
-    assigned = tuple(parameters[aliases[r]] for r in range(num_outputs, count))
-    return Traced(module, parameters, constants, num_outputs, assigned)
+    assigned = tuple(parameters[aliases[r]] for r in sorted(aliases) if r >= num_outputs)
+    return Traced(program, parameters, constants, num_outputs, assigned)
 
 
 def _parameters(name: bytes, inputs: Sequence[Any], variables: Sequence[Any], main: Function) -> tuple[int, ...]:
@@ -98,8 +108,6 @@ def _parameters(name: bytes, inputs: Sequence[Any], variables: Sequence[Any], ma
     wanted = [v or (t.dtype, t._shape_tuple()) for v, t in zip(variables, inputs)]
     types = [(numpy_type(dtype), tuple(shape)) for dtype, shape in wanted]
     found = [(t.dtype.np, t.shape) for t in main.param_types if isinstance(t, TensorType)]
-    if len(found) == len(types):
-        return tuple(range(len(types)))
     choices = list(islice(_selections(types, found), MOST_CHOICES))
     if len(choices) > 1:
         sets = [frozenset(c) for c in choices]
