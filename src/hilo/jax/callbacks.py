@@ -89,7 +89,7 @@ class Callbacks:
             given = [None if t is None else _own(next(arrays)) for t in call.signature.operands]
             out = self.functions[int(call.attributes["index"])](*given)
             return [_result(a, t) for a, t in zip(out, call.signature.results, strict=True) if t is not None]
-        except Exception as e:
+        except BaseException as e:  # JAX reports what sys.exit and Ctrl-C raise as any other error
             text = "".join(traceback.format_exception(e)).rstrip()
             raise Error(f"CpuCallback error calling callback: {text}") from e
 

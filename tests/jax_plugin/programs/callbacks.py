@@ -72,6 +72,8 @@ def wrong(v: Any) -> Any:
 said = error(lambda: jax.jit(lambda a: jax.pure_callback(wrong, like(a), a))(X), "ValueError: this is what is wrong")
 assert said.startswith("INTERNAL: "), said
 assert "in wrong" in said, said
+said = error(lambda: jax.jit(lambda a: jax.pure_callback(lambda v: exit(3), like(a), a))(X), "SystemExit: 3")
+assert "CpuCallback error calling callback" in said
 error(lambda: jax.jit(lambda a: jax.pure_callback(lambda v: X[0], like(a), a))(X), "Incorrect output shape")
 error(lambda: jax.jit(lambda a: jax.pure_callback(lambda v: X > 0, like(a), a))(X), "Incorrect output dtype")
 close(double(X), 2 * X)
