@@ -143,3 +143,28 @@ def test_functions_go_when_nobody_has_them():
     plan = make()
     gc.collect()
     assert plan() is None
+
+
+def test_models_are_saved_as_tensorflow_knows_them(tmp_path):
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = tf.Variable(2.0)
+
+        @hilo.tensorflow.function
+        def __call__(self, x):
+            return x * self.w
+
+        @tf.function(input_signature=[tf.TensorSpec([3])])
+        def outer(self, x):
+            return self(x) + 1
+
+    model = Model()
+    model(tf.ones([3]))
+    tf.saved_model.save(model, str(tmp_path), signatures=model.outer)
+    text = (tmp_path / "saved_model.pb").read_bytes()
+    assert b"hilo" in text  # the mark, which TensorFlow itself passes over
+    assert b"EagerPyFunc" not in text
+    loaded = tf.saved_model.load(str(tmp_path))
+    np.testing.assert_array_equal(loaded.signatures["serving_default"](tf.ones([3]))["output_0"], [3, 3, 3])
+    np.testing.assert_array_equal(loaded(tf.ones([3])), [2, 2, 2])

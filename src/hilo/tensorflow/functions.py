@@ -26,16 +26,21 @@ from hilo.tensorflow.names import (
     ops,
     polymorphic,
     record,
+    save_context,
     tf_decorator,
     tracing_compilation,
 )
 
-MARK: Final = "_hilo"  # attribute of traced functions that hilo runs
+# The attribute of traced functions that hilo runs: one that every TensorFlow knows, so that models with such functions
+# can be saved and loaded elsewhere, where they are compiled by XLA.
+MARK: Final = attributes.API_PREFERRED_DEVICE
+HILO: Final = "hilo"
 
 Key = tuple[tuple[int, tuple[int, ...]], ...]
 
 _state: Final = local()
 _installed = False
+_taken = False  # whether TensorFlow hands over traced functions
 
 
 class Function(polymorphic.Function):
@@ -49,7 +54,7 @@ class Function(polymorphic.Function):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._attributes = {**self._attributes, MARK: True}
+        self._attributes = {**self._attributes, MARK: HILO}
         self._shortcuts: dict[Key, Shortcut | None] = {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -135,7 +140,9 @@ def _is_plain() -> bool:
 
 
 def inside_compiled() -> bool:
-    """Whether the graph that is being built is compiled as a whole, so that a call in it is a part of that."""
+    """Whether the graph that is being built is compiled as a whole, or saved, so that a call in it is TensorFlow's."""
+    if save_context.in_save_context():
+        return True
     inside = getattr(_state, "inside", None)
     return control_flow_util.GraphOrParentsInXlaContext(ops.get_default_graph()) if inside is None else inside
 
@@ -177,19 +184,23 @@ def _new(cls: type, *args: Any, jit_compile: bool | None = None, **kwargs: Any) 
     return object.__new__(Function if _installed and jit_compile and cls is polymorphic.Function else cls)
 
 
+def _is_marked(attrs: Mapping[str, Any] | None) -> bool:
+    mark = (attrs or {}).get(MARK)
+    return mark is not None and getattr(mark, "s", mark) in (HILO, HILO.encode())
+
+
 def _take_marked() -> None:
-    """Make TensorFlow know the mark, and hand over traced functions that have it."""
-    if MARK in attributes.TRACING_COMPILATION_ALLOWLIST:
+    """Make TensorFlow hand over traced functions that have the mark."""
+    global _taken
+    if _taken:
         return
-    for name in ("POLYMORPHIC", "TRACING_COMPILATION", "MONOMORPHIC"):
-        full = f"{name}_FUNCTION_ALLOWLIST" if name != "TRACING_COMPILATION" else f"{name}_ALLOWLIST"
-        setattr(attributes, full, getattr(attributes, full) | {MARK})
+    _taken = True
     original = atomic_function.from_func_graph
 
     @wraps(original)
     def from_func_graph(name: Any, graph: Any, attrs: Any, *args: Any, **kwargs: Any) -> Any:
         made = original(name, graph, attrs, *args, **kwargs)
-        if attrs and MARK in attrs:
+        if _is_marked(attrs):
             made.call_flat = Launcher(made, graph, inside_compiled)
         return made
 

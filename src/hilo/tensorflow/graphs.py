@@ -38,7 +38,7 @@ def call(function: Any, args: Sequence[Any]) -> list[Any]:
     token = script_ops._py_funcs.insert(made)
     _calls[token] = made
     graph = outermost = ops.get_default_graph()
-    while isinstance(outermost.outer_graph, func_graph.FuncGraph):
+    while isinstance(outermost, func_graph.FuncGraph) and isinstance(outermost.outer_graph, func_graph.FuncGraph):
         outermost = outermost.outer_graph
     outermost._hilo_calls = [*getattr(outermost, "_hilo_calls", ()), made]  # lives as long as the outermost function
     with ops.control_dependencies(function.call_options.control_captures), record.stop_recording():
