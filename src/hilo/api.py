@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 Program = Module | str | bytes
 
 
-def load(path: str | PathLike[str]) -> Module:
-    """The program in a file, or in a folder that is a SavedModel of TensorFlow's (its default signature).
+def load(path: str | PathLike[str]) -> Module | Any:
+    """The program in a file. A folder that is a SavedModel of TensorFlow's gives a `tensorflow.saved_model.SavedModel`:
+    it has a program for each of its signatures, and is taken wherever a program is, for that of the default signature.
 
     Raises `Error` (file:line:col: what) if the file cannot be read or is no valid program.
     """
@@ -32,7 +33,7 @@ def load(path: str | PathLike[str]) -> Module:
     if not isinstance(path, str | PathLike):
         raise Error(f"a path is a text or a Path, not {type(path).__name__}")
     if isfile(join(path, "saved_model.pb")):
-        return import_module("hilo.tensorflow").load(path).default().module()  # a front end, which stands above
+        return import_module("hilo.tensorflow").load(path)  # a front end, which stands above
     return load_file(path)
 
 
@@ -60,8 +61,11 @@ def text(program: Program, *, locations: bool = False, elide: int | None = None)
     return print_module(_module(program), locations=locations, elide=elide)
 
 
-def _module(program: Program) -> Module:
-    return program if isinstance(program, Module) else parse(program)
+def _module(program: Any) -> Module:
+    """Of a `Program`, or of what has one (a SavedModel)."""
+    if isinstance(program, Module):
+        return program
+    return program.module() if hasattr(program, "module") else parse(program)
 
 
 def _expect(**given: tuple[Any, type | tuple[type, ...], str]) -> None:

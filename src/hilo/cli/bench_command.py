@@ -79,8 +79,8 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     hilo bench model.mlir --bind 1-160                  weights are constants
     hilo bench model.mlir --explain --json > figures.json
     """
-    program, options = Program(file), compile_options(opt)
-    how: dict[str, Any] = {"entry": entry, "target": target, "threads": threads}
+    program, options = Program(file, entry), compile_options(opt)
+    how: dict[str, Any] = {"target": target, "threads": threads}
 
     def found(f: Function | Executable) -> list[np.ndarray]:
         return arguments(f, arrays, seed, lambda: sizes(program.module, entry, dim))
@@ -91,7 +91,10 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     else:
         need_arrays(program, entry, arrays, seed)
     cpu, wall = time.process_time(), time.perf_counter()
-    f = hilo.compile(program.module, options=options, **how) if bind else program.compile(options=options, **how)
+    if bind:
+        f = hilo.compile(program.module, entry=entry, options=options, **how)
+    else:
+        f = program.compile(options=options, **how)
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     if not bind:
         args = found(f)
@@ -118,7 +121,7 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
         from hilo.runtime.stores import cache_of
 
         limits = known(f.num_threads, cache_of(options), again=again)
-        profiled = hilo.compile(program.module, options=options.replace(profile=True), **how)
+        profiled = hilo.compile(program.module, entry=entry, options=options.replace(profile=True), **how)
         steps = ordered(sampled(profiled, args, seconds), order)
         if any(t.flops * t.runs > limits.fma * 1e9 * t.seconds for t in steps):  # the machine was busy then
             limits = known(f.num_threads, cache_of(options), again=True)

@@ -96,28 +96,42 @@ def bound(text: str, args: list[np.ndarray]) -> tuple[dict[int, np.ndarray], lis
     return {i: args[i] for i in sorted(numbers)}, [a for i, a in enumerate(args) if i not in numbers]
 
 
-class Program:
-    """The program in a file. It is parsed when somebody asks for its module: compiling may find it in the cache."""
+def load(path: str, entry: str = "main") -> Module:
+    """The program in a file, or of the signature `entry` in the folder of a SavedModel."""
+    import hilo
 
-    def __init__(self, path: str) -> None:
+    loaded = hilo.load(path)
+    return loaded if isinstance(loaded, Module) else loaded.module(entry)
+
+
+class Program:
+    """The program in a file. It is parsed when somebody asks for its module: compiling may find it in the cache. Or
+    that of a signature in the folder of a SavedModel, whose name is the entry's."""
+
+    def __init__(self, path: str, entry: str) -> None:
         """Raises `Error` for a file that cannot be read."""
         from hilo.formats import read
 
         self.path = path
-        self.data = read(path)
+        self.entry = entry
+        self.data = None if os.path.isdir(path) else read(path)
 
     @cached_property
     def module(self) -> Module:
         """Raises `Error` for a file without a program."""
         from hilo.formats import parse
 
-        return parse(self.data, self.path)
+        return load(self.path, self.entry) if self.data is None else parse(self.data, self.path)
 
-    def compile(self, *, entry: str, target: str, threads: int | None, options: Options) -> Executable:
+    def compile(self, *, target: str, threads: int | None, options: Options) -> Executable:
         """As `hilo.compile` does."""
+        if self.data is None:
+            import hilo
+
+            return hilo.compile(self.module, entry=self.entry, target=target, threads=threads, options=options)
         from hilo.kept import compile_source
 
-        return compile_source(self.data, entry=entry, target=target, threads=threads, options=options,
+        return compile_source(self.data, entry=self.entry, target=target, threads=threads, options=options,
                               filename=self.path)  # fmt: skip
 
 

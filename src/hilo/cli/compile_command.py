@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 import hilo
-from hilo.cli.common import compile_options, entry_option, opt_option, target_option, write_bytes, write_text
+from hilo.cli.common import compile_options, entry_option, load, opt_option, target_option, write_bytes, write_text
 from hilo.stages import NAMES
 
 
@@ -44,7 +44,7 @@ def command(file: str, entry: str, target: str, opt: int | None, phase: str | No
         raise hilo.Error("--to and --emit exclude each other: one shows a state on the way, the other what comes out")
     if elide is not None and emit is None:
         raise hilo.Error("--elide is for --emit")
-    module = hilo.load(file)
+    module = load(file, entry)
     if phase is not None:
         if phase == "list":
             write_text("\n".join(pipeline.PHASES), output)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-import hilo
-from hilo.cli.common import entry_option, write_text
+from hilo.cli.common import entry_option, load, write_text
 
 
 @click.command("opt")
@@ -26,4 +25,4 @@ def command(file: str, entry: str, passes: str | None, output: str | None) -> No
         write_text("\n".join(pipeline.PASSES), output)
         return
     names = passes.split(",") if passes else None
-    write_text(pipeline.optimized_text(hilo.load(file), entry=entry, passes=names), output)
+    write_text(pipeline.optimized_text(load(file, entry), entry=entry, passes=names), output)

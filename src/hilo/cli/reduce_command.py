@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 import hilo
-from hilo.cli.common import Seconds, arguments, atomic_write, entry_option, function, sizes, write_text
+from hilo.cli.common import Seconds, arguments, atomic_write, entry_option, function, load, sizes, write_text
 
 COMMAND_SECONDS = 60.0  # for one run of the user's command
 
@@ -59,7 +59,7 @@ def command(file: str, arrays: tuple[str, ...], entry: str, seed: int | None, di
             raise hilo.Error(f"there is no way {way!r}; there are: {', '.join(WAYS)}")
     if error is not None and shell is not None:
         raise click.UsageError("give --error or --command, not both.")
-    module = hilo.load(file)
+    module = load(file, entry)
     f = function(module, entry)
     if shell is not None and not arrays and seed is None:
         seed = 0

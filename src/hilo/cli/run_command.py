@@ -67,7 +67,7 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     hilo run model.mlir x.npy --save results.npz
     hilo run sharded.mlir x0.npy x1.npy --interpret --partitions 2
     """
-    program = Program(file)
+    program = Program(file, entry)
     if not interpret and (replicas or partitions or probes):
         raise hilo.Error("--replicas, --partitions and --probes go with --interpret: native code runs as one process")
     recorder = hilo.Probes(probes) if probes else None
@@ -89,7 +89,7 @@ def command(file: str, arrays: tuple[str, ...], entry: str, target: str, threads
     else:
         need_arrays(program, entry, arrays, seed)
         start = time.perf_counter()
-        f = program.compile(entry=entry, target=target, threads=threads, options=compile_options(opt))
+        f = program.compile(target=target, threads=threads, options=compile_options(opt))
         seconds = time.perf_counter() - start
         args = found(f)
         with interruptible():

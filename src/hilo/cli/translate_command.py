@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-import hilo
-from hilo.cli.common import write_bytes, write_text
+from hilo.cli.common import load, write_bytes, write_text
 from hilo.errors import Error
 
 
@@ -39,18 +38,18 @@ def command(file: str, form: str, version: str | None, locations: bool, elide: i
     if form == "hlo_serialized":
         from hilo.formats.hlo_text import module_message
 
-        write_bytes(module_message(hilo.load(file), elide=elide), output, "XLA's message")
+        write_bytes(module_message(load(file), elide=elide), output, "XLA's message")
         return
     if form == "hlo":
         from hilo.formats.hlo_text import print_module
     else:
         from hilo.formats.mlir_text import print_module
 
-    write_text(print_module(hilo.load(file), locations=locations, elide=elide), output)
+    write_text(print_module(load(file), locations=locations, elide=elide), output)
 
 
 def _write_portable(file: str, version: str, output: str | None) -> None:
     from hilo.formats.bytecode import target_version, write
 
     target_version(version)  # before the program is read
-    write_bytes(write(hilo.load(file), version), output, "a portable artifact")
+    write_bytes(write(load(file), version), output, "a portable artifact")

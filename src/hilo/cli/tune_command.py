@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 import hilo
-from hilo.cli.common import Seconds, arguments, bind_option, bound, entry_option, function, sizes, threads_option
+from hilo.cli.common import Seconds, arguments, bind_option, bound, entry_option, function, load, sizes, threads_option
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -51,7 +51,7 @@ def command(file: str, arrays: tuple[str, ...], entry: str, threads: int | None,
     from hilo.runtime.stores import tuned_of
     from hilo.tune import tune
 
-    module = hilo.load(file)
+    module = load(file, entry)
     args = arguments(function(module, entry), arrays, seed, lambda: sizes(module, entry, dim))
     constants, args = bound(bind, args)
     options = Options.from_env()

@@ -49,7 +49,7 @@ def uninstall() -> None:
 def load(path: str | PathLike[str], tag: str = "serve") -> SavedModel:
     """The SavedModel in a folder: its `signatures`, which can be called and give programs.
 
-    `hilo.load(path)` is the program of its default signature. Raises `Error` for what is no SavedModel.
+    `hilo.load(path)` gives the same. Raises `Error` for what is no SavedModel.
     """
     from hilo.tensorflow.saved_model import SavedModel
 
