@@ -63,7 +63,8 @@ def measure(case: Case, xla: bool) -> Memory:
     import hilo
     from hilo.backend.target import Target
     from hilo.options import Options
-    from hilo.pipeline import given_away, optimize, plan
+    from hilo.passes.arguments import given_away
+    from hilo.pipeline import optimize, plan
     from hilo.plan.report import memory_report
 
     module = hilo.parse(case.text)

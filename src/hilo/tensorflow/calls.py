@@ -84,7 +84,7 @@ class Programs:
                 pass
         if s.model.changes:
             raise Error(f"the model of signature {s.name!r} changes variables: call it, or compile()")
-        from hilo.pipeline import bind
+        from hilo.passes.arguments import bind
 
         zeros = {name: np.zeros(shape, s.inputs[name].dtype.as_numpy_dtype) for name, shape in shapes.items()}
         traced, inputs = s.model.restored.trace(s.name, zeros)
