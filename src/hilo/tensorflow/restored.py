@@ -64,9 +64,15 @@ class Restored:
     """The signatures of a SavedModel as TensorFlow's concrete functions, with `variables`."""
 
     def __init__(self, path: str, tags: Sequence[str]) -> None:
-        self._model = _load(path, tags)
-        self.functions: dict[str, Any] = dict(self._model.signatures)
-        self._by_handle: dict[int, Variable] = {}
+        with tf.init_scope():  # whatever graph is being built around
+            self._model = _load(path, tags)
+            self.functions: Final[dict[str, Any]] = dict(self._model.signatures)
+            self._by_handle: Final = self._found()
+        self.variables: Final = Variables(list(self._by_handle.values()))
+
+    def _found(self) -> dict[int, Variable]:
+        """The variables by their handles' ids."""
+        found: dict[int, Variable] = {}
         names: dict[str, int] = {}
         for f in self.functions.values():
             changed = _changed(f)
@@ -74,15 +80,15 @@ class Restored:
             for handle in f.captured_inputs:
                 if handle.dtype != tf.resource or id(handle) not in named:
                     continue
-                variable = self._by_handle.get(id(handle))
+                variable = found.get(id(handle))
                 if variable is None:
                     name = named[id(handle)].removesuffix(":0")
                     names[name] = count = names.get(name, 0) + 1
                     value = next(v for v in f.variables if v.handle is handle).numpy()
                     variable = Variable(name if count == 1 else f"{name}_{count - 1}", value)
-                    self._by_handle[id(handle)] = variable
+                    found[id(handle)] = variable
                 variable.assigned |= id(handle) in changed
-        self.variables: Final = Variables(list(self._by_handle.values()))
+        return found
 
     def trace(self, name: str, arrays: Mapping[str, np.ndarray]) -> tuple[Traced, list[str | Variable | np.ndarray]]:
         """The program of a signature for these inputs, and what its inputs are: names, variables, constants.
@@ -100,10 +106,12 @@ class Restored:
             if c.dtype == tf.resource and variable is None:
                 raise Error(f"signature {name!r} uses a resource that is no variable (a table, say): "
                             "this cannot be compiled")  # fmt: skip
-            inputs.append(c.numpy() if variable is None else variable)
+            with tf.init_scope():
+                inputs.append(c.numpy() if variable is None else variable)
         launcher = Launcher(f._inference_function, f.graph, lambda: False)
-        tensors = [tf.constant(arrays[n]) for n in order]
-        return launcher.trace([*tensors, *captured]), inputs
+        with tf.init_scope():
+            tensors = [tf.constant(arrays[n]) for n in order]
+            return launcher.trace([*tensors, *captured]), inputs
 
 
 def _changed(f: Any) -> set[int]:
@@ -122,7 +130,8 @@ def _load(path: str, tags: Sequence[str]) -> Any:
         failure = e
     try:
         with tempfile.TemporaryDirectory() as folder:
-            return tf.saved_model.load(_without_slots(Path(path), Path(folder)), tags=list(tags))
+            some = tf.saved_model.LoadOptions(allow_partial_checkpoint=True)  # values of slots are left over
+            return tf.saved_model.load(_without_slots(Path(path), Path(folder)), tags=list(tags), options=some)
     except Exception:
         raise Error(f"TensorFlow cannot load {path}: {' '.join(str(failure).split())[:400]}") from failure
 
