@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FILE: Final = "saved_model.pb"
 DEFAULT: Final = "serving_default"
-WRITES: Final = re.compile(r"Assign|Resource(Scatter|(Sparse)?Apply|StridedSlice)|Rng(ReadAnd)?Skip|Stateful(Std|St|U)")
+WRITES: Final = re.compile(r"Assign|Resource(Scatter|(Sparse)?Apply|StridedSlice)|Rng(ReadAnd)?Skip|Stateful[^P]")
 Shape = tuple[int | None, ...]
 
 
