@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-import hilo
+import hilo.tensorflow
 
 RATE = 22050  # samples of a second
 WINDOW = 43844  # samples of a window
@@ -61,7 +61,7 @@ def sounding(note: np.ndarray, threshold: float = 0.5, frames: int = 20) -> list
 
 
 def main(names: list[str]) -> None:
-    model = hilo.load(model_folder())
+    model = hilo.tensorflow.load(model_folder())
     print(model.default())
     for seconds in (2, 7):
         x = windows(chord([number(n) for n in names], seconds))
