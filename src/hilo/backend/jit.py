@@ -9,18 +9,21 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
 from hilo.backend.cpu import new_target_machine
 from hilo.backend.elf import symbols as elf_symbols
 from hilo.backend.llvm_library import Engine, host
+from hilo.backend.loader import Code
 from hilo.errors import Error
+
+TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
 
 
 class LoadedCode:
     """Object code in memory. `address` maps each symbol asked for to its address. The memory goes with this object."""
 
-    def __init__(self, engine: Engine, address: dict[str, int]) -> None:
+    def __init__(self, engine: Engine | Code, address: dict[str, int]) -> None:
         self._engine = engine
         self.address = address
 
@@ -50,13 +53,25 @@ def load(objects: Iterable[bytes], symbols: Iterable[str]) -> LoadedCode:
     if unknown := sorted(s for s in missing - defined if not in_process(s)):
         raise Error(f"the compiled code needs symbols that this process does not have: {', '.join(unknown)}")
     triple, _, _ = host()
+    if triple.startswith("x86_64"):
+        code = Code(objects, address_in_process)
+        if absent := [s for s in symbols if s not in code.symbols]:
+            raise Error(f"the compiled code has no symbol {absent[0]!r} for others")
+        return LoadedCode(code, {s: code.symbols[s] for s in symbols})
     engine = Engine(new_target_machine(triple, "", ""), triple, objects)
     return LoadedCode(engine, {s: engine.address(s) for s in symbols})
+
+
+def address_in_process(symbol: str) -> int:
+    """The address of a symbol that the process has."""
+    if symbol == TABLE:
+        return 0
+    return ctypes.cast(getattr(ctypes.CDLL(None), symbol), ctypes.c_void_p).value or 0
 
 
 @cache
 def in_process(symbol: str) -> bool:
     """Whether the process has `symbol`, from the C library, libm or another library that is loaded for all."""
-    if symbol == "_GLOBAL_OFFSET_TABLE_":  # made by the loader
+    if symbol == TABLE:  # made by the loader
         return True
     return hasattr(ctypes.CDLL(None), symbol)

@@ -1,0 +1,230 @@
+"""Object files in memory, ready to be called: 64-bit ELF for x86-64. Imports errors.
+
+All sections lie in one block. LLVM's own loader asks for memory section by section: where a process has memory left in
+places far apart, as beside TensorFlow's libraries, code cannot reach its constants then, and LLVM ends the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, PAGESIZE, PROT_EXEC, PROT_READ, PROT_WRITE
+from typing import Any, Final
+
+import numpy as np
+
+from hilo.errors import Error
+
+SECTION: Final = struct.Struct("<IIQQQQIIQQ")  # name, type, flags, address, offset, size, link, info, align, entry size
+SYMBOL: Final = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"),
+                          ("size", "<u8")])  # fmt: skip
+RELOCATION: Final = np.dtype([("offset", "<u8"), ("kind", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
+SYMTAB, RELA, NOBITS = 2, 4, 8  # types of sections
+WRITE, ALLOC, EXEC = 1, 2, 4  # their flags
+COMMON: Final = 0xFFF2  # the section of symbols that have none in a file
+LARGEST: Final = 1 << 31  # bytes of a section: more is out of reach
+WEAK: Final = 2  # a symbol's binding
+# Frames for unwinding (.eh_frame) are left out: nothing is ever thrown through this code.
+# Kinds of relocations, by what they put where. Addresses: of the symbol (or of a stub that jumps there), of its slot in
+# the table of addresses, of the table, of the place itself.
+NEAR: Final = (2, 4)  # PC32, PLT32
+SLOT: Final = (9, 41, 42)  # GOTPCREL and its relaxed forms
+WIDTHS: Final = {1: 8, 24: 8, 10: 4, 11: 4, 25: 8, 26: 4, 29: 8, **dict.fromkeys((*NEAR, *SLOT), 4)}
+STUB: Final = b"\xff\x25\x00\x00\x00\x00"  # jmp *(%rip): the address follows
+STUB_SIZE, SLOT_SIZE = 16, 8
+PROTECTIONS: Final = (PROT_READ | PROT_EXEC, PROT_READ, PROT_READ | PROT_WRITE)  # code, constants, variables
+
+
+class Code:
+    """Object files loaded together. The memory goes with this object.
+
+    symbols  the addresses of what the files define
+    """
+
+    def __init__(self, files: Sequence[bytes], find: Callable[[str], int]) -> None:
+        """`find` gives the address of a symbol that no file defines. Raises `Error` for a file that is damaged, or has
+        what is not known here."""
+        self.symbols: dict[str, int] = {}
+        self._base = self._size = 0
+        try:
+            objects = [_Object(data) for data in files]
+            self._load(objects, find)
+        except (struct.error, IndexError, ValueError, OverflowError) as e:
+            raise Error(f"damaged object file: {e}") from None
+
+    def _load(self, objects: list[_Object], find: Callable[[str], int]) -> None:
+        groups = [_Group(), _Group(), _Group()]
+        for o in objects:
+            o.lay_out(groups)
+        defined = {name for o in objects for name in o.defined}
+        outside = list(dict.fromkeys(name for o in objects for name in o.missing if name not in defined))
+        stubs = groups[0].add(STUB_SIZE * len(outside), STUB_SIZE)
+        table = groups[1].add(SLOT_SIZE * sum(len(o.symbols) for o in objects if o.has_slots), SLOT_SIZE)
+        starts = [0, *np.cumsum([-(-g.size // PAGESIZE) * PAGESIZE for g in groups]).tolist()]
+        self._size = max(starts[-1], PAGESIZE)
+        self._base = _map(self._size)
+        memory = np.ctypeslib.as_array((ctypes.c_uint8 * self._size).from_address(self._base))
+        addresses = [self._base + s for s in starts]
+        for o in objects:
+            o.place(addresses, memory, self._base)
+            for name, (address, weak) in o.defined.items():
+                if name not in self.symbols or not weak:
+                    self.symbols[name] = address
+        found: dict[str, int] = {}
+        jumps: dict[str, int] = {}
+        for i, name in enumerate(outside):
+            found[name] = find(name)
+            at = starts[0] + stubs + STUB_SIZE * i
+            memory[at : at + 14] = np.frombuffer(STUB + struct.pack("<Q", found[name]), np.uint8)
+            jumps[name] = self._base + at
+        slot = addresses[1] + table
+        for o in objects:
+            o.resolve({**found, **self.symbols}, {**jumps, **self.symbols})
+            if o.has_slots:
+                at = slot - self._base
+                memory[at : at + SLOT_SIZE * len(o.symbols)] = o.address.view(np.uint8)
+            o.relocate(memory, self._base, slot, addresses[1] + table)
+            slot += SLOT_SIZE * len(o.symbols) * o.has_slots
+        for start, end, protection in zip(starts, starts[1:], PROTECTIONS):
+            if end > start and _libc().mprotect(self._base + start, end - start, protection):
+                raise Error("the system does not allow code in memory")
+
+    def __del__(self) -> None:
+        if self._base:
+            _libc().munmap(self._base, self._size)
+            self._base = 0
+
+
+class _Group:
+    """Sections of the same protection, one behind the other."""
+
+    def __init__(self) -> None:
+        self.size = 0
+
+    def add(self, size: int, align: int) -> int:
+        at = -(-self.size // max(align, 1)) * max(align, 1)
+        self.size = at + size
+        return at
+
+
+class _Object:
+    """One file. `address`: of each symbol; `jump`: the same, or of the stub that jumps there."""
+
+    def __init__(self, data: bytes) -> None:
+        if data[:6] != b"\x7fELF\x02\x01" or data[18:20] != b"\x3e\x00":
+            raise Error("not an object file for x86-64")
+        self.data = data
+        start, entry, count, names = struct.unpack_from("<Q10xHHH", data, 0x28)
+        self.sections = [SECTION.unpack_from(data, start + i * entry) for i in range(count)]
+        texts = self.sections[names][4]
+        self.is_placed = [bool(s[2] & ALLOC and s[5]) and self._text(texts + s[0]) != ".eh_frame"
+                          for s in self.sections]  # fmt: skip
+        tables = [s for s in self.sections if s[1] == SYMTAB]
+        self.symbols = np.zeros(0, SYMBOL)
+        self.defined: dict[str, tuple[int, bool]] = {}  # number of the symbol, once placed its address; is it weak
+        self.names: dict[int, str] = {}  # of symbols that other files may know
+        self.missing: list[str] = []
+        if tables:
+            _, _, _, _, offset, size, link, first, _, _ = tables[0]
+            self.symbols = np.frombuffer(data, SYMBOL, size // SYMBOL.itemsize, offset)
+            texts = self.sections[link][4]
+            for i, (at, info, _, section, _, _) in enumerate(self.symbols[first:].tolist(), first):
+                name = self.names[i] = self._text(texts + at)
+                if section:
+                    self.defined[name] = i, info >> 4 == WEAK
+                else:
+                    self.missing.append(name)
+        self.relocations = [(s[7], np.frombuffer(data, RELOCATION, s[5] // RELOCATION.itemsize, s[4]))
+                            for s in self.sections if s[1] == RELA and self.is_placed[s[7]]]  # fmt: skip
+        self.has_slots = any(np.isin(r["kind"], SLOT).any() for _, r in self.relocations)
+        self.address = self.jump = np.zeros(len(self.symbols), np.uint64)
+
+    def _text(self, at: int) -> str:
+        return self.data[at : self.data.index(b"\0", at)].decode()
+
+    def lay_out(self, groups: Sequence[_Group]) -> None:
+        """Take room in the groups for code, constants and variables."""
+        self.spots: dict[int, tuple[int, int]] = {}  # section -> (group, offset in it)
+        for i, s in enumerate(self.sections):
+            if self.is_placed[i]:
+                if max(s[5], s[8]) > LARGEST:
+                    raise ValueError("a section of impossible size")
+                group = 0 if s[2] & EXEC else 2 if s[2] & WRITE else 1
+                self.spots[i] = group, groups[group].add(s[5], s[8])
+        self.commons = {int(i): groups[2].add(int(self.symbols[i]["size"]), int(self.symbols[i]["value"]))
+                        for i in np.flatnonzero(self.symbols["section"] == COMMON)}  # fmt: skip
+
+    def place(self, addresses: Sequence[int], memory: np.ndarray, base: int) -> None:
+        """Copy sections to their places; `addresses` are the groups'."""
+        starts = np.zeros(len(self.sections), np.uint64)
+        self.start = starts
+        for i, (group, offset) in self.spots.items():
+            _, kind, _, _, at, size, *_ = self.sections[i]
+            starts[i] = addresses[group] + offset
+            if kind != NOBITS:
+                if at + size > len(self.data):
+                    raise ValueError("a section ends behind the file")
+                to = addresses[group] + offset - base
+                memory[to : to + size] = np.frombuffer(self.data, np.uint8, size, at)
+        inside = self.symbols["section"] < len(self.sections)
+        address = self.symbols["value"].copy()
+        address[inside] += starts[self.symbols["section"][inside]]
+        for i, offset in self.commons.items():
+            address[i] = addresses[2] + offset
+        self.address = address
+        self.jump = address.copy()
+        self.defined = {name: (int(address[i]), weak) for name, (i, weak) in self.defined.items()}
+
+    def resolve(self, found: dict[str, int], jumps: dict[str, int]) -> None:
+        """Give symbols of other files their addresses."""
+        for i, name in self.names.items():
+            if name not in self.defined:
+                self.address[i], self.jump[i] = found[name], jumps[name]
+
+    def relocate(self, memory: np.ndarray, base: int, slots: int, table: int) -> None:
+        """Put addresses where the code wants them; `slots` is where this file's part of the `table` is."""
+        for section, all_of in self.relocations:
+            for kind in np.unique(all_of["kind"]).tolist():
+                width = WIDTHS.get(kind)
+                if width is None:
+                    raise Error(f"object file with relocations of the unknown kind {kind}")
+                r = all_of[all_of["kind"] == kind]
+                place = (self.start[section] + r["offset"]).astype(np.int64)
+                symbol = r["symbol"].astype(np.int64)
+                target = self.address[symbol].astype(np.int64)
+                if kind in NEAR:
+                    target = self.jump[symbol].astype(np.int64) - place
+                elif kind in SLOT:
+                    target = slots + SLOT_SIZE * symbol - place
+                elif kind in (26, 29):  # the table, from here
+                    target = table - place
+                elif kind == 25:  # from the table
+                    target = target - table
+                elif kind == 24:  # PC64
+                    target = target - place
+                value = target + r["addend"]
+                if width == 4 and not (np.abs(value) < 1 << 31).all():
+                    raise Error("object file whose code does not reach what it needs")
+                at = place - base
+                if len(at) and (at.min() < 0 or at.max() + width > len(memory)):
+                    raise ValueError("a relocation outside of its section")
+                memory[at[:, None] + np.arange(width)] = value.astype(f"<i{width}").view(np.uint8).reshape(-1, width)
+
+
+@cache
+def _libc() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+    libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    return libc
+
+
+def _map(size: int) -> int:
+    address = _libc().mmap(None, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
+        raise MemoryError
+    return address
