@@ -56,6 +56,19 @@ def test_files_see_each_other_and_the_process() -> None:
     assert root(27.0) == pytest.approx(0.3)
 
 
+def test_helpers_of_kernels_are_private_and_stand_in_files_of_their_own() -> None:
+    helper = compile_text("define internal i64 @twice(i64 %x) noinline { %y = mul i64 %x, 2\n ret i64 %y }", HOST)
+    user = compile_text("""
+declare i64 @twice(i64)
+define i64 @f(i64 %x) {
+  %y = call i64 @twice(i64 %x)
+  ret i64 %y
+}""", HOST)  # fmt: skip
+    for files in ([helper, user], [user, helper]):
+        f = load(files, ["f"]).function("f", ctypes.c_int64, restype=ctypes.c_int64)
+        assert f(21) == 42
+
+
 def test_what_nobody_has_is_an_error() -> None:
     with pytest.raises(Error, match="needs symbols that this process does not have: twice"):
         load([ONE], ["pick"])

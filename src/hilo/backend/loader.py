@@ -26,6 +26,7 @@ WRITE, ALLOC, EXEC = 1, 2, 4  # their flags
 COMMON: Final = 0xFFF2  # the section of symbols that have none in a file
 LARGEST: Final = 1 << 31  # bytes of a section: more is out of reach
 WEAK: Final = 2  # a symbol's binding
+FUNCTION: Final = 2  # a symbol's type
 # Frames for unwinding (.eh_frame) are left out: nothing is ever thrown through this code.
 # Kinds of relocations, by what they put where. Addresses: of the symbol (or of a stub that jumps there), of its slot in
 # the table of addresses, of the table, of the place itself.
@@ -130,6 +131,9 @@ class _Object:
             _, _, _, _, offset, size, link, first, _, _ = tables[0]
             self.symbols = np.frombuffer(data, SYMBOL, size // SYMBOL.itemsize, offset)
             texts = self.sections[link][4]
+            for i, (at, info, _, section, _, _) in enumerate(self.symbols[:first].tolist()):
+                if section and info & 15 == FUNCTION:  # a kernel's helper is private, but in a module of its own
+                    self.defined[self._text(texts + at)] = i, True
             for i, (at, info, _, section, _, _) in enumerate(self.symbols[first:].tolist(), first):
                 name = self.names[i] = self._text(texts + at)
                 if section:
