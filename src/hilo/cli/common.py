@@ -250,7 +250,7 @@ def write_bytes(data: bytes, output: str | None, what: str) -> None:
     elif sys.stdout.isatty():
         raise Error(f"{what} is no text: name a file with -o, or redirect the output")
     else:
-        click.get_binary_stream("stdout").write(data)
+        sys.stdout.buffer.write(data)
 
 
 def write_text(text: str, output: str | None) -> None:
