@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from kernel_runs import TARGETS, Kernel, aligned, broadcast, check, compare, constant, fused, random_array, reduce, s
 
+import hilo
 from hilo.backend.target import Target
 from hilo.ir.dtypes import DType, bf16, c64, f16, f32, f64, i1, i8, i32, u8, u64
 from hilo.ir.interpret import evaluate
@@ -206,3 +207,26 @@ def test_in_place_region() -> None:
     place[...] = x
     kernel.run([place, place])
     compare(place, evaluate(op, [x]), 1e-5)
+
+
+@pytest.mark.parametrize("shape", [(32, 32, 3), (7, 33, 2), (1, 17, 1), (3, 16, 4), (2, 70, 5)])
+def test_rows_of_few_places(shape: tuple[int, int, int]) -> None:
+    """Sums over a middle axis whose inner axis is narrower than a vector, of values that are much work."""
+    a, k, c = shape
+    full, rows = f"tensor<{a}x{k}x{c}xf32>", f"tensor<{a}x{c}xf32>"
+    signature = f"({full}, tensor<f32>) -> {rows}"
+    program = hilo.parse(f"""func.func @main(%x: {full}, %y: {rows}) -> ({rows}, {rows}) {{
+        %z = stablehlo.constant dense<0.0> : tensor<f32>
+        %yb = stablehlo.broadcast_in_dim %y, dims = [0, 2] : ({rows}) -> {full}
+        %d = stablehlo.subtract %x, %yb : {full}
+        %e = stablehlo.exponential %d : {full}
+        %f = stablehlo.tanh %e : {full}
+        %s = stablehlo.reduce(%f init: %z) applies stablehlo.add across dimensions = [1] : {signature}
+        %m = stablehlo.reduce(%f init: %z) applies stablehlo.maximum across dimensions = [1] : {signature}
+        return %s, %m : {rows}, {rows} }}""")
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(a, k, c)).astype(np.float32), rng.normal(size=(a, c)).astype(np.float32)
+    one, two = (hilo.compile(program, threads=n)(x, y) for n in (1, 2))
+    for got, again, want in zip(one, two, hilo.interpret(program, x, y), strict=True):
+        assert got.tobytes() == again.tobytes()
+        np.testing.assert_allclose(got, want, rtol=3e-6)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 KEEP_WORK: Final = 8.0  # a value of that much work, needed in several passes, is kept in scratch
+NARROW_WORK = 16  # of an element, from which on full vectors are worth strided reads
 SCRATCH: Final = 256 << 10  # bytes of stack for that
 BLOCK_TURNS: Final = 256  # sums are made of partial sums of that many terms
 CHUNK: Final = 1 << 16  # elements of a chunk of a long reduction
@@ -101,6 +102,9 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
         inner = False
     ops = [o for o in body.ops if weight(o)]
     work = sum(weight(o) for o in ops)
+    if not inner and kept.sizes and reduced.sizes and work >= NARROW_WORK:
+        # rows side by side fill so few lanes that collecting elements of a row from far apart costs less
+        inner = 4 * typical(kept.sizes[-1]) <= lanes and typical(reduced.sizes[-1]) >= lanes
     combiners = [combiner(r) for pass_ in rows.reduces for r in pass_]
     parts = max((sum(len(c.dtypes) for c in combiners), 1))
     free = all(c.free for c in combiners)
