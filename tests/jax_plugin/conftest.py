@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import hilo
+
 PROGRAMS = Path(__file__).parent / "programs"
 SECONDS = 300
 HILO = {"JAX_PLATFORMS": "hilo"}
@@ -32,7 +34,7 @@ def run(tmp_path: Path) -> Run:
     plugins = tmp_path / "jax_plugins"  # where JAX looks for plugins of a checkout, which has no entry points
     plugins.mkdir()
     (plugins / "hilo_of_checkout.py").write_text("from hilo.jax import initialize\n")
-    path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2] / "src"), str(PROGRAMS)])
+    path = os.pathsep.join([str(tmp_path), str(Path(hilo.__file__).parents[1]), str(PROGRAMS)])
     clean = {k: v for k, v in os.environ.items() if not k.startswith(OURS)}
 
     def run(program: str, environment: dict[str, str], fails: bool = False) -> subprocess.CompletedProcess[str]:

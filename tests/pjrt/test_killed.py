@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import hilo
 from hilo.runtime.cache import Cache, Key
 
-SOURCES = Path(__file__).parents[2] / "src"
+SOURCES = Path(hilo.__file__).parents[1]
 ENTRIES = 40
 ROUNDS = 12
 SIZE = 300_000

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from pjrt_client import C, Host, PjrtError, a_host, build
 
+import hilo
 from hilo.runtime import _native
 
 ADD = """
@@ -114,7 +115,7 @@ destroy = ctypes.cast(host.api.function("loaded_executable_destroy"), ctypes.c_v
 
 
 def test_threads_of_hosts_never_wait_for_python_when_it_ends() -> None:
-    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[2] / "src")])
+    paths = os.pathsep.join([str(Path(__file__).parent), str(Path(hilo.__file__).parents[1])])
     done = subprocess.run([sys.executable, "-c", AT_THE_END], env={**os.environ, "PYTHONPATH": paths}, text=True,
                           capture_output=True, timeout=60, check=False)  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "over\n"), done.stderr
