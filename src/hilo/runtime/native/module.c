@@ -71,6 +71,7 @@ static PyObject *wait_until(bool (*is_so)(void)) {
 
 static PyObject *pjrt_settle(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
+    pjrt_queues_mark(); /* what is queued from now on, by threads that never end, is not waited for */
     return wait_until(pjrt_queues_are_idle);
 }
 

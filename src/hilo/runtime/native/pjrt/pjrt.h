@@ -279,7 +279,8 @@ void pjrt_queue_end(struct pjrt_flight *flight);
 /* Whether the calling thread is one that works on a queue, and works on one piece if there is any. */
 bool pjrt_queue_help(void);
 bool pjrt_queue_inside(void);
-/* Whether no queue has work, or is at work. */
+/* Whether no queue has work, or all is done that was there at the last mark. */
+void pjrt_queues_mark(void);
 bool pjrt_queues_are_idle(void);
 /* Ends the thread, after all that is queued. What is queued after that starts another one. */
 void pjrt_queue_close(struct pjrt_client *client);

@@ -32,6 +32,7 @@ struct pjrt_queue {
     int running, sleeping, crowding; /* pieces of work; threads that wait for work, and for less of it */
     bool started, closing;
     pthread_t thread;
+    unsigned long done, awaited; /* pieces of work that were done; and how many must be before Python ends */
 };
 
 static struct pjrt_queue *queues;
@@ -95,6 +96,7 @@ static void perform(struct pjrt_queue *q, struct work *work) {
     free(work);
     pthread_mutex_lock(&q->lock);
     q->running--;
+    q->done++;
     if (q->crowding) pthread_cond_broadcast(&q->advanced);
 }
 
@@ -228,12 +230,23 @@ void pjrt_queue_end(struct pjrt_flight *flight) {
     pthread_mutex_unlock(&q->lock);
 }
 
+void pjrt_queues_mark(void) {
+    pthread_mutex_lock(&queues_lock);
+    for (struct pjrt_queue *q = queues; q; q = q->next) {
+        pthread_mutex_lock(&q->lock);
+        q->awaited = q->done + (unsigned long)q->running;
+        for (struct work *w = q->first; w; w = w->next) q->awaited++;
+        pthread_mutex_unlock(&q->lock);
+    }
+    pthread_mutex_unlock(&queues_lock);
+}
+
 bool pjrt_queues_are_idle(void) {
     bool idle = true;
     pthread_mutex_lock(&queues_lock);
     for (struct pjrt_queue *q = queues; q && idle; q = q->next) {
         pthread_mutex_lock(&q->lock);
-        idle = !q->first && !q->running;
+        idle = (!q->first && !q->running) || (long)(q->done - q->awaited) >= 0;
         pthread_mutex_unlock(&q->lock);
     }
     pthread_mutex_unlock(&queues_lock);
