@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hilo
-from hilo.errors import Error, Unsupported
+from hilo.errors import Unsupported
 from hilo.formats.hlo_text import emit, write
 from hilo.formats.hlo_text.proto import MOST_ELEMENTS, module_proto, module_with_config
 from hilo.formats.protobuf import fields, numbers
@@ -134,11 +134,12 @@ def test_xla_reads_what_it_reads_in_text(seed: int, optimized: bool) -> None:
     from hilo.testing.generate import generate
 
     module = generate(seed, 12)
+    program = Module({"main": optimize(module, "main", Options())}) if optimized else module
     try:
-        made = emit(Module({"main": optimize(module, "main", Options())}) if optimized else module)
+        made = emit(program)
         data, text = module_proto(made), write(made)
-    except Error:
-        pytest.skip("HLO has no form of this program")
+    except Unsupported:
+        pytest.skip("HLO has no form of this program: regions that capture values, quantized ops, f6 types")
     read = hlo.HloModule.from_serialized_hlo_module_proto(data)
     assert plain(read.to_string()) == plain(hlo.hlo_module_from_text(text).to_string())
     assert np.shape(read.spmd_parameters_shardings) == (len(module["main"].params),)
