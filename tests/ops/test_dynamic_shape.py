@@ -17,9 +17,9 @@ from hilo.ir.registry import lookup
 from hilo.ir.types import UNKNOWN, TensorType
 from hilo.ops.constant import constant
 from hilo.ops.convolution import canonical_dimensions
+from hilo.ops.dynamic_conv import dynamic_conv
 from hilo.ops.dynamic_shape import (
     dynamic_broadcast_in_dim,
-    dynamic_conv,
     dynamic_gather,
     dynamic_iota,
     dynamic_pad,

@@ -28,10 +28,8 @@ FILES: Final[dict[str, str]] = {
     "chlo_integers": "chlo.dynamic_reshape chlo.mulhi",
     "chlo_series": "chlo.bessel_i1e chlo.polygamma chlo.zeta",
     "collective_reduce": "collective_reduce",
-    "collectives": (
-        "all_gather all_reduce all_to_all collective_broadcast collective_permute cross-replica-sum "
-        "reduce_scatter"
-    ),
+    "collective_sends": "collective_broadcast collective_permute",
+    "collectives": "all_gather all_reduce all_to_all cross-replica-sum reduce_scatter",
     "compare": "clamp compare is_finite select",
     "complex": "complex imag real",
     "concat_pad": "concatenate pad",
@@ -41,8 +39,9 @@ FILES: Final[dict[str, str]] = {
     "convolution": "convolution",
     "dot": "dot dot_general",
     "dynamic": "get_dimension_size hilo.broadcast hilo.guards",
+    "dynamic_conv": "dynamic_conv",
     "dynamic_shape": (
-        "dynamic_broadcast_in_dim dynamic_conv dynamic_gather dynamic_iota dynamic_pad dynamic_reshape "
+        "dynamic_broadcast_in_dim dynamic_gather dynamic_iota dynamic_pad dynamic_reshape "
         "real_dynamic_slice set_dimension_size"
     ),
     "elementwise_arith": "abs add divide maximum minimum multiply negate power remainder sign subtract",

@@ -40,14 +40,14 @@ class collective_reduce:
         n = len(xs) - has_dynamic_root
         require(n >= 1, "C3" if has_dynamic_root else "I1", "nothing to reduce: {n} operands{r}", n=len(xs),
                 r=", of which the last is the roots" if has_dynamic_root and xs else "")  # fmt: skip
-        shared._check_groups(
+        shared.check_groups(
             replica_groups, ("C1", "C2"), "I2", padded=True, dense=False, needed=use_global_device_ids
         )
-        shared._check_channel(channel_handle, use_global_device_ids, "I3")
+        shared.check_channel(channel_handle, use_global_device_ids, "I3")
         if has_dynamic_root:
             ok = xs[-1].dtype is i32 and xs[-1].rank == 1 and same_dim(xs[-1].shape[0], n)
             require(ok, "C3", "the roots must be a vector of {n} i32, not {t}", n=n, t=xs[-1])
-        return one_or_results([x.with_dtype(shared._combined(computation, x, "C4")) for x in xs[:n]])
+        return one_or_results([x.with_dtype(shared.combined_type(computation, x, "C4")) for x in xs[:n]])
 
     @staticmethod
     def evaluate(*xs: np.ndarray, replica_groups: shared.Groups, channel_handle: Channel, has_dynamic_root: bool,
@@ -55,7 +55,7 @@ class collective_reduce:
         d = tensors(computation.result_types)[0].dtype
         data = xs[: len(xs) - has_dynamic_root]
         if (me := current()) is None:
-            here = shared._alone(replica_groups)
+            here = shared.alone(replica_groups)
             return one_or_tuple([promoted(x if here else np.zeros_like(x), d) for x in data])
         how = across(channel_handle, True) if use_global_device_ids else along(channel_handle)
         group = group_of(me, how, replica_groups, "C2")
@@ -71,13 +71,13 @@ class collective_reduce:
     @staticmethod
     def expand(*xs: Op, replica_groups: shared.Groups, has_dynamic_root: bool, computation: Function,
                **_: Any) -> Op | tuple[Op, ...]:  # fmt: skip
-        here = shared._alone(replica_groups)
+        here = shared.alone(replica_groups)
         d = tensors(computation.result_types)[0].dtype
         data = xs[: len(xs) - has_dynamic_root]
-        return shared._one_or_ops([shared._promoted(x, d) if here else full(0, d, x.shape) for x in data])
+        return shared.one_or_ops([shared.promoted_op(x, d) if here else full(0, d, x.shape) for x in data])
 
     sharding = staticmethod(passed_through)
-    cost = staticmethod(shared._free)
+    cost = staticmethod(shared.free)
     examples = [
         ((TensorType(f32, (2, 3)),), {"replica_groups": ((0,),), "computation": body_of(add, f32)}),
         ((TensorType(bf16, (3,)),), {"replica_groups": (), "computation": body_of(add, f32)}),

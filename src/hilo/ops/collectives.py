@@ -20,7 +20,6 @@ from hilo.ir.types import Dim, TensorType, Type, result_types
 from hilo.ops.checks import accumulates, same_dim, tensors, unique
 from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.convert import convert
-from hilo.ops.decompose import full
 from hilo.ops.elementwise_arith import add
 from hilo.ops.groups import (
     Channel,
@@ -30,12 +29,9 @@ from hilo.ops.groups import (
     check_size,
     combined,
     gathered,
-    group_of,
     listed,
-    pairs_of,
     part,
     promoted,
-    roots_of,
     whole_group,
 )
 from hilo.ops.reduce import body_of
@@ -44,7 +40,7 @@ from hilo.ops.sharding import passed_through
 CHANNEL: Final = {"channel_handle": None, "use_global_device_ids": False}
 
 
-def _alone(groups: Groups) -> bool:
+def alone(groups: Groups) -> bool:
     """Whether process 0 is in a group (no groups at all: one group of everybody)."""
     groups = listed(groups)
     if any(len([p for p in g if p >= 0]) > 1 for g in groups):
@@ -53,7 +49,7 @@ def _alone(groups: Groups) -> bool:
     return not groups or any(0 in g for g in groups)
 
 
-def _check_groups(
+def check_groups(
     groups: Groups, rules: tuple[str, str], label: str, *, padded: bool = False, dense: bool = True,
     needed: bool = False,
 ) -> None:
@@ -76,27 +72,29 @@ def check_rows(rows: Any, what: str, label: str) -> None:
     require(ok, label, "{what} {r} must be a tensor of rank 2", what=what, r=rows)
 
 
-def _check_channel(channel: tuple[int, int] | None, use_global: bool, rule: str) -> None:
+def check_channel(channel: tuple[int, int] | None, use_global: bool, rule: str) -> None:
     ok = not use_global or (channel is not None and channel[0] > 0)
     require(ok, rule, "use_global_device_ids needs a positive channel handle, not {c}", c=channel)
 
 
-def _combined(computation: Function, x: TensorType, rule: str) -> DType:
+def combined_type(computation: Function, x: TensorType, rule: str) -> DType:
     """The element type that the computation of a reduction gives."""
     require(len(computation.results) == 1, rule, "computation returns {n} values, not one", n=len(computation.results))
     (e,) = accumulates(computation, [x], (), rule, "computation")
     return e.dtype
 
 
-def _promoted(x: Op, d: DType) -> Op:
+def promoted_op(x: Op, d: DType) -> Op:
     return x if x.dtype is d else convert(x, type=x.tensor.with_dtype(d))
 
 
-def _one_or_ops(ops: list[Op]) -> Op | tuple[Op, ...]:
+def one_or_ops(ops: list[Op]) -> Op | tuple[Op, ...]:
+    """What `expand` returns for an op of one result or of several."""
     return ops[0] if len(ops) == 1 else tuple(ops)
 
 
-def _free(*types: Type, out: Type, **_: Any) -> tuple[int, int]:
+def free(*types: Type, out: Type, **_: Any) -> tuple[int, int]:
+    """A collective's cost: no arithmetic, its results read and written."""
     return 0, sum(2 * t.nbytes for t in result_types(out) if isinstance(t, TensorType))
 
 
@@ -111,16 +109,16 @@ class all_reduce:
               use_global_device_ids: bool, computation: Function) -> Type:  # fmt: skip
         xs = tensors(types)
         require(len(xs) > 0, "I1", "nothing to reduce")
-        _check_groups(replica_groups, ("C1", "C3"), "I2", padded=True, needed=use_global_device_ids)
-        _check_channel(channel_handle, use_global_device_ids, "C4")
-        return one_or_results([x.with_dtype(_combined(computation, x, "C5")) for x in xs])
+        check_groups(replica_groups, ("C1", "C3"), "I2", padded=True, needed=use_global_device_ids)
+        check_channel(channel_handle, use_global_device_ids, "C4")
+        return one_or_results([x.with_dtype(combined_type(computation, x, "C5")) for x in xs])
 
     @staticmethod
     def evaluate(*xs: np.ndarray, replica_groups: Groups, channel_handle: Channel, use_global_device_ids: bool,
                  computation: Function) -> Any:  # fmt: skip
         d = tensors(computation.result_types)[0].dtype
         if (me := current()) is None:
-            _alone(replica_groups)
+            alone(replica_groups)
             return one_or_tuple([promoted(x, d) for x in xs])
         group = whole_group(me, replica_groups, across(channel_handle, use_global_device_ids), "C2", "C3")
         each = gathered(me, "all_reduce", channel_handle, group, xs)
@@ -128,12 +126,12 @@ class all_reduce:
 
     @staticmethod
     def expand(*xs: Op, replica_groups: Groups, computation: Function, **_: Any) -> Op | tuple[Op, ...]:
-        _alone(replica_groups)
+        alone(replica_groups)
         d = tensors(computation.result_types)[0].dtype
-        return _one_or_ops([_promoted(x, d) for x in xs])
+        return one_or_ops([promoted_op(x, d) for x in xs])
 
     sharding = staticmethod(passed_through)
-    cost = staticmethod(_free)
+    cost = staticmethod(free)
     examples = [
         ((TensorType(f32, (2, 3)),), {"replica_groups": ((0,),), "computation": body_of(add, f32)}),
         ((TensorType(bf16, (3,)),), {"replica_groups": (), "computation": body_of(add, f32)}),
@@ -147,11 +145,11 @@ class _Exchange:
 
     @staticmethod
     def expand(*xs: Op, replica_groups: Groups, **_: Any) -> Op | tuple[Op, ...]:
-        _alone(replica_groups)
-        return _one_or_ops(list(xs))
+        alone(replica_groups)
+        return one_or_ops(list(xs))
 
     sharding = staticmethod(passed_through)
-    cost = staticmethod(_free)
+    cost = staticmethod(free)
 
 
 @op("all_gather", typed=True)
@@ -166,8 +164,8 @@ class all_gather(_Exchange):
         for x in xs:
             ok = 0 <= all_gather_dim < x.rank
             require(ok, "C1", "all_gather_dim {d} is not an axis of {x}", d=all_gather_dim, x=x)
-        _check_groups(replica_groups, ("C2", "C4"), "I3", needed=use_global_device_ids)
-        _check_channel(channel_handle, use_global_device_ids, "C5")
+        check_groups(replica_groups, ("C2", "C4"), "I3", needed=use_global_device_ids)
+        check_channel(channel_handle, use_global_device_ids, "C5")
         require(len(xs) == len(outs), "C6", "{n} operands, but {m} results", n=len(xs), m=len(outs))
         for x, t in zip(xs, outs, strict=True):
             ok = x.dtype is t.dtype and x.rank == t.rank and all(
@@ -180,7 +178,7 @@ class all_gather(_Exchange):
     def evaluate(*xs: np.ndarray, all_gather_dim: int, replica_groups: Groups, channel_handle: Channel,
                  use_global_device_ids: bool, type: Type) -> Any:  # noqa: A002  # fmt: skip
         if (me := current()) is None:
-            _alone(replica_groups)
+            alone(replica_groups)
             return one_or_tuple(xs)
         group = whole_group(me, replica_groups, across(channel_handle, use_global_device_ids), "C3", "C4")
         each = gathered(me, "all_gather", channel_handle, group, xs)
@@ -213,7 +211,7 @@ class all_to_all(_Exchange):
         xs = tensors(types)
         require(len(xs) > 0, "I1", "nothing to send")
         require(split_count > 0, "C4", "split_count {n} must be positive", n=split_count)
-        _check_groups(replica_groups, ("C5", "C7"), "I5")
+        check_groups(replica_groups, ("C5", "C7"), "I5")
         ok = isinstance(replica_groups, Opaque) or bool(replica_groups)
         ok = ok and all(len(g) == split_count for g in replica_groups if not isinstance(g, str))
         require(ok, "C8", "replica_groups {g} must be groups of {n}", g=replica_groups, n=split_count)
@@ -238,7 +236,7 @@ class all_to_all(_Exchange):
     def evaluate(*xs: np.ndarray, split_dimension: int, concat_dimension: int, split_count: int,
                  replica_groups: Groups, channel_handle: Channel) -> Any:  # fmt: skip
         if (me := current()) is None:
-            _alone(replica_groups)
+            alone(replica_groups)
             return one_or_tuple(xs)
         group = whole_group(me, replica_groups, along(channel_handle), "C6", "C7")
         each = gathered(me, "all_to_all", channel_handle, group, xs)
@@ -265,9 +263,9 @@ class reduce_scatter:
         x, t = tensors((x, type))
         require(0 <= scatter_dimension < x.rank, "C2", "scatter_dimension {d} is not an axis of {x}",
                 d=scatter_dimension, x=x)  # fmt: skip
-        _check_groups(replica_groups, ("C3", "C5"), "I3", needed=use_global_device_ids)
-        _check_channel(channel_handle, use_global_device_ids, "C6")
-        d = _combined(computation, x, "C7")
+        check_groups(replica_groups, ("C3", "C5"), "I3", needed=use_global_device_ids)
+        check_channel(channel_handle, use_global_device_ids, "C6")
+        d = combined_type(computation, x, "C7")
         require(t.dtype is d, "C9", "the result {t} must have elements of {d}", t=t, d=d)
         ok = x.rank == t.rank and all(
             k == scatter_dimension or same_dim(n, m) for k, (n, m) in enumerate(zip(x.shape, t.shape, strict=True))
@@ -286,7 +284,7 @@ class reduce_scatter:
     def evaluate(x: np.ndarray, *, scatter_dimension: int, replica_groups: Groups, channel_handle: Channel,
                  use_global_device_ids: bool, computation: Function, type: TensorType) -> np.ndarray:  # noqa: A002  # fmt: skip
         if (me := current()) is None:
-            _alone(replica_groups)
+            alone(replica_groups)
             return promoted(x, type.dtype)
         group = whole_group(me, replica_groups, across(channel_handle, use_global_device_ids), "C4", "C5")
         n = x.shape[scatter_dimension]
@@ -300,116 +298,13 @@ class reduce_scatter:
 
     @staticmethod
     def expand(x: Op, *, replica_groups: Groups, type: TensorType, **_: Any) -> Op:  # noqa: A002
-        _alone(replica_groups)
-        return _promoted(x, type.dtype)
+        alone(replica_groups)
+        return promoted_op(x, type.dtype)
 
     sharding = staticmethod(passed_through)
-    cost = staticmethod(_free)
+    cost = staticmethod(free)
     examples = [((TensorType(f32, (2, 3)),), {"scatter_dimension": 0, "replica_groups": ((0,),),
                  "computation": body_of(add, f32), "type": TensorType(f32, (2, 3))})]  # fmt: skip
-
-
-@op("collective_permute")
-class collective_permute:
-    """Send the operand from each source to its target; a process that nobody sends to gets zeros.
-
-    `source_target_pairs` lists (source, target). Spec: collective_permute.
-    """
-
-    attrs = {"channel_handle": None}
-
-    @staticmethod
-    def infer(x: Type, *, source_target_pairs: Groups, channel_handle: tuple[int, int] | None) -> Type:
-        check_pairs(source_target_pairs, ("C1", "C2", "C3", "C4"))
-        return tensors((x,))[0]
-
-    @staticmethod
-    def evaluate(x: np.ndarray, *, source_target_pairs: Groups, channel_handle: Channel) -> np.ndarray:
-        if (me := current()) is None:
-            return x if _sends_to_itself(source_target_pairs) else np.zeros_like(x)
-        result = np.zeros_like(x)
-        for source, target in pairs_of(me, channel_handle, source_target_pairs, "C4"):
-            group = tuple(dict.fromkeys((source, target)))
-            (values,) = gathered(me, "collective_permute", channel_handle, group, [x])
-            result = values[0] if target == me.id else result
-        return result
-
-    @staticmethod
-    def expand(x: Op, *, source_target_pairs: Groups, **_: Any) -> Op:
-        return x if _sends_to_itself(source_target_pairs) else full(0, x.dtype, x.shape)
-
-    sharding = staticmethod(passed_through)
-    cost = staticmethod(_free)
-    examples = [
-        ((TensorType(f32, (2, 3)),), {"source_target_pairs": ((0, 0),)}),
-        ((TensorType(f32, (2, 3)),), {"source_target_pairs": ()}),
-    ]
-
-
-def check_pairs(pairs: Groups, rules: tuple[str, str, str, str], label: str = "I2") -> None:
-    """Require pairs of process numbers, each number at most once a source and once a target."""
-    check_rows(pairs, "source_target_pairs", label)
-    require(all(len(p) == 2 for p in pairs), rules[0], "source_target_pairs {p} must be pairs", p=pairs)
-    for side, rule in ((0, rules[1]), (1, rules[2])):
-        ok = unique([p[side] for p in pairs])
-        require(ok, rule, "source_target_pairs {p} name a {s} twice", p=pairs, s=("source", "target")[side])
-    require(all(n >= 0 for p in pairs for n in p), rules[3], "source_target_pairs {p} are negative", p=pairs)
-
-
-def _sends_to_itself(pairs: Groups) -> bool:
-    if any(n > 0 for p in pairs for n in p):
-        raise Unsupported(f"pairs {tuple(map(tuple, pairs))} need several processes, but the program runs as one; "
-                          "hilo.interpret_parallel simulates several")  # fmt: skip
-    return bool(pairs)
-
-
-@op("collective_broadcast")
-class collective_broadcast:
-    """The operands of the first process of a group; a process in no group gets zeros.
-
-    With `has_dynamic_root` the last operand says, for each operand, which process of the group it comes from.
-    Spec: collective_broadcast.
-    """
-
-    attrs = {"channel_handle": None, "has_dynamic_root": False}
-
-    @staticmethod
-    def infer(*types: Type, replica_groups: Groups, channel_handle: tuple[int, int] | None,
-              has_dynamic_root: bool) -> Type:  # fmt: skip
-        xs = tensors(types)
-        _check_groups(replica_groups, ("C1", "C2"), "I2", dense=False)
-        n = len(xs) - has_dynamic_root
-        require(n >= 1, "C4" if has_dynamic_root else "C3", "too few operands: {n}", n=len(xs))
-        if has_dynamic_root:
-            ok = xs[-1].dtype is i32 and xs[-1].rank == 1 and same_dim(xs[-1].shape[0], n)
-            require(ok, "C4", "the roots must be a vector of {n} i32, not {t}", n=n, t=xs[-1])
-        return one_or_results(xs[:n])
-
-    @staticmethod
-    def evaluate(*xs: np.ndarray, replica_groups: Groups, channel_handle: Channel, has_dynamic_root: bool) -> Any:
-        data = xs[: len(xs) - has_dynamic_root]
-        if (me := current()) is None:
-            here = _alone(replica_groups)
-            return one_or_tuple([x if here else np.zeros_like(x) for x in data])
-        group = group_of(me, along(channel_handle), replica_groups, "C2")
-        if group is None:
-            return one_or_tuple([np.zeros_like(x) for x in data])
-        roots = roots_of(xs[-1] if has_dynamic_root else None, len(data), len(group), "C6")
-        each = gathered(me, "collective_broadcast", channel_handle, group, data)
-        return one_or_tuple([values[r] for values, r in zip(each, roots, strict=True)])
-
-    @staticmethod
-    def expand(*xs: Op, replica_groups: Groups, has_dynamic_root: bool, **_: Any) -> Op | tuple[Op, ...]:
-        here = _alone(replica_groups)
-        return _one_or_ops([x if here else full(0, x.dtype, x.shape) for x in xs[: len(xs) - has_dynamic_root]])
-
-    sharding = staticmethod(passed_through)
-    cost = staticmethod(_free)
-    examples = [
-        ((TensorType(f32, (2, 3)),), {"replica_groups": ((0,),)}),
-        ((TensorType(f32, (2,)), TensorType(i32, (1,))), {"replica_groups": ((0,),), "has_dynamic_root": True}),
-        ((TensorType(f32, (3,)),), {"replica_groups": ((1,),)}),
-    ]
 
 
 @op("cross-replica-sum")
@@ -420,13 +315,13 @@ class cross_replica_sum(_Exchange):
 
     @staticmethod
     def infer(x: Type, *, replica_groups: Groups) -> Type:
-        _check_groups(replica_groups, ("C1", "C3"), "I2", padded=True)
+        check_groups(replica_groups, ("C1", "C3"), "I2", padded=True)
         return tensors((x,))[0]
 
     @staticmethod
     def evaluate(x: np.ndarray, *, replica_groups: Groups) -> np.ndarray:
         if (me := current()) is None:
-            _alone(replica_groups)
+            alone(replica_groups)
             return x
         group = whole_group(me, replica_groups, along(None), "C2", "C3")
         (values,) = gathered(me, "cross-replica-sum", None, group, [x])

@@ -6,7 +6,7 @@ padding may still be known only at run time. What can be computed from constants
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -16,20 +16,16 @@ from hilo.ir.dims import larger
 from hilo.ir.dtypes import f32, i1, i32, i64
 from hilo.ir.interpret import evaluate as evaluate_op
 from hilo.ir.module import topological
-from hilo.ir.op import PARAMETER, Array, Op
+from hilo.ir.op import PARAMETER, Op
 from hilo.ir.registry import op
 from hilo.ir.types import UNKNOWN, Dim, TensorType, Type
 from hilo.loop import index as indices
 from hilo.loop.builder import I1, Builder, Node
 from hilo.loop.element import Elem
 from hilo.loop.index import Index, from_node, node
-from hilo.ops.checks import in_range, result_is, same_dim, tensor, unique
+from hilo.ops.checks import in_range, result_is, tensor, unique
 from hilo.ops.concat_pad import pad
-from hilo.ops.constant import constant
-from hilo.ops.convolution import canonical_dimensions, convolution, windows
-from hilo.ops.decompose import full
 from hilo.ops.elements import Indices, Operand, choose
-from hilo.ops.elementwise_arith import add
 from hilo.ops.gather import gather
 from hilo.ops.shape import broadcast_in_dim, iota, reshape
 from hilo.ops.sharding import unsharded
@@ -60,13 +56,14 @@ def numbers(t: Type, n: int, what: str, rule: str) -> TensorType:
     return t
 
 
-def _ints(x: np.ndarray) -> tuple[int, ...]:
+def int_tuple(x: np.ndarray) -> tuple[int, ...]:
+    """The integers of an array within +-FAR."""
     return tuple(max(-FAR, min(FAR, int(v))) for v in x.reshape(-1))
 
 
 def _sizes(t: TensorType, value: np.ndarray) -> TensorType:
     """The result type with its unknown sizes filled in."""
-    return t if t.is_static else t.with_shape(_ints(value))
+    return t if t.is_static else t.with_shape(int_tuple(value))
 
 
 def _number(b: Builder, x: Operand, d: int) -> Node:
@@ -184,7 +181,7 @@ class dynamic_pad:
     @staticmethod
     def evaluate(x: np.ndarray, value: np.ndarray, low: np.ndarray, high: np.ndarray, interior: np.ndarray, *,
                  type: TensorType) -> np.ndarray:  # noqa: A002  # fmt: skip
-        lows, highs, steps = _ints(low), _ints(high), [max(i, 0) + 1 for i in _ints(interior)]
+        lows, highs, steps = int_tuple(low), int_tuple(high), [max(i, 0) + 1 for i in int_tuple(interior)]
         shape = type.shape
         if not type.is_static:
             spread = [(n - 1) * s + 1 if n else 0 for n, s in zip(x.shape, steps, strict=True)]
@@ -220,8 +217,8 @@ class dynamic_pad:
         if not type.is_static or any(p is None for p in found):
             return None
         names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-        attrs = {k: _ints(p) for k, p in zip(names, found, strict=True) if p is not None}
-        return _as_declared(lambda: pad(x, value, **attrs), type)
+        attrs = {k: int_tuple(p) for k, p in zip(names, found, strict=True) if p is not None}
+        return as_declared(lambda: pad(x, value, **attrs), type)
 
     sharding = staticmethod(unsharded)
     examples = [((TensorType(f32, (2, 3)), TensorType(f32), *[TensorType(i32, (2,))] * 3),
@@ -248,7 +245,7 @@ class real_dynamic_slice:
     @staticmethod
     def evaluate(x: np.ndarray, start: np.ndarray, limit: np.ndarray, strides: np.ndarray, *,
                  type: TensorType) -> np.ndarray:  # noqa: A002  # fmt: skip
-        columns = list(zip(_ints(start), _ints(limit), _ints(strides), strict=True))
+        columns = list(zip(int_tuple(start), int_tuple(limit), int_tuple(strides), strict=True))
         shape = type.shape if type.is_static else tuple(max(0, -(-(e - s) // max(k, 1))) for s, e, k in columns)
         at = [np.clip(s + np.clip(np.arange(m) * k, -FAR, FAR), 0, max(n - 1, 0))
               for (s, _, k), m, n in zip(columns, shape, x.shape, strict=True)]  # fmt: skip
@@ -270,8 +267,8 @@ class real_dynamic_slice:
         if not type.is_static or any(p is None for p in found):
             return None
         names = ("start_indices", "limit_indices", "strides")
-        attrs = {k: _ints(p) for k, p in zip(names, found, strict=True) if p is not None}
-        return _as_declared(lambda: slice_(x, **attrs), type)
+        attrs = {k: int_tuple(p) for k, p in zip(names, found, strict=True) if p is not None}
+        return as_declared(lambda: slice_(x, **attrs), type)
 
     sharding = staticmethod(unsharded)
     examples = [((TensorType(f32, (5, 9)), *[TensorType(i32, (2,))] * 3), {"type": TensorType(f32, (2, 4))}),
@@ -297,7 +294,7 @@ class dynamic_gather:
     def evaluate(x: np.ndarray, start_indices: np.ndarray, slice_sizes: np.ndarray, *, type: TensorType,  # noqa: A002
                  **attrs: Any) -> np.ndarray:  # fmt: skip
         assert gather.evaluate is not None
-        sizes = _slices(x.ndim, type, attrs) if type.is_static else _ints(slice_sizes)
+        sizes = _slices(x.ndim, type, attrs) if type.is_static else int_tuple(slice_sizes)
         return gather.evaluate(x, start_indices, slice_sizes=sizes, **attrs)
 
     @staticmethod
@@ -319,82 +316,6 @@ def _slices(rank: int, t: TensorType, attrs: dict[str, Any]) -> tuple[int, ...]:
     dropped = (*attrs["collapsed_slice_dims"], *attrs["operand_batching_dims"])
     sizes = iter([t.shape[d] for d in attrs["offset_dims"] if d < t.rank])
     return tuple(1 if d in dropped else next(sizes, 1) for d in range(rank))
-
-
-@op("dynamic_conv", typed=True)
-class dynamic_conv:
-    """`convolution` whose padding, (low, high) for each spatial axis, is the third operand.
-
-    Padding that is known only at run time counts as zeros of the lhs. Spec: dynamic_conv.
-    """
-
-    attrs = {k: v for k, v in convolution.attrs.items() if k != "padding"}
-
-    @staticmethod
-    def infer(lhs: Type, rhs: Type, padding: Type, *, type: Type, **attrs: Any) -> Type:  # noqa: A002
-        x, w, p, t = tensor(lhs), tensor(rhs), tensor(padding), tensor(type)
-        spatial = attrs.get("output_spatial_dimensions", ())
-        if t.rank != x.rank or not in_range(spatial, t.rank):
-            return convolution.infer(x, w, padding=None, type=t, **attrs)  # says what is wrong
-        unknown = [Dim() if d in spatial else n for d, n in enumerate(t.shape)]
-        moved = attrs.get("input_spatial_dimensions", ())
-        source = [Dim() if d in moved else n for d, n in enumerate(x.shape)]
-        convolution.infer(x.with_shape(source), w, padding=None, type=t.with_shape(unknown), **attrs)
-        ok = p.dtype.is_int and p.rank == 2 and same_dim(p.shape[0], x.rank - 2) and same_dim(p.shape[1], 2)
-        require(ok, "C4", "padding must be {n} pairs of integers, not {p}", n=x.rank - 2, p=p)
-        return t
-
-    @staticmethod
-    def evaluate(lhs: np.ndarray, rhs: np.ndarray, padding: np.ndarray, *, type: TensorType,  # noqa: A002
-                 **attrs: Any) -> np.ndarray:  # fmt: skip
-        assert convolution.evaluate is not None
-        pads = np.reshape([max(-FAR, min(FAR, int(v))) for v in padding.reshape(-1)], (-1, 2)).astype(np.int64)
-        moved = windows(TensorType(f32, rhs.shape), {**attrs, "padding": None})
-        if type.is_static:  # the number of windows says what the high padding is good for
-            for d, (a, i, o) in enumerate(zip(moved, attrs["input_spatial_dimensions"],
-                                              attrs["output_spatial_dimensions"], strict=True)):  # fmt: skip
-                pads[d, 1] = (type.shape[o] - 1) * a.stride + a.reach - pads[d, 0] - a.spread(lhs.shape[i])
-        pairs = tuple((int(p), int(q)) for p, q in pads)
-        return convolution.evaluate(lhs, rhs, padding=pairs, type=type, **attrs)
-
-    @staticmethod
-    def expand(lhs: Op, rhs: Op, padding: Op, *, type: TensorType, **attrs: Any) -> Op | None:  # noqa: A002
-        if not type.is_static or not lhs.tensor.is_static or not rhs.tensor.is_static:
-            return None
-        found = known(padding)
-        if found is not None:
-            ints = _ints(found)
-            pairs = tuple(zip(ints[::2], ints[1::2], strict=True))
-            static = _as_declared(lambda: convolution(lhs, rhs, padding=pairs, type=type, **attrs), type)
-            if static is not None:
-                return static
-        moved = windows(rhs.tensor, {**attrs, "padding": None})
-        shape, base = list(lhs.shape), [0] * lhs.tensor.rank
-        low = full(0, padding.dtype, (lhs.tensor.rank,))
-        for d, (a, i, o) in enumerate(zip(moved, attrs["input_spatial_dimensions"], attrs["output_spatial_dimensions"],
-                                          strict=True)):  # fmt: skip
-            shape[i], base[i] = max(0, (type.shape[o] - 1) * a.stride + a.reach), a.base - 1
-            here = slice_(padding, start_indices=(d, 0), limit_indices=(d + 1, 1), strides=(1, 1))
-            one = reshape(here, type=TensorType(padding.dtype, (1,)))
-            one = pad(one, full(0, padding.dtype), edge_padding_low=(i,), interior_padding=(0,),
-                      edge_padding_high=(lhs.tensor.rank - 1 - i,))  # fmt: skip
-            low = add(low, one)
-        interior = _vector(base, padding)
-        padded = dynamic_pad(lhs, full(0, lhs.dtype), low, _vector([0] * lhs.tensor.rank, padding), interior,
-                             type=lhs.tensor.with_shape(shape))  # fmt: skip
-        return convolution(padded, rhs, type=type, **{**attrs, "lhs_dilation": None})
-
-    sharding = staticmethod(unsharded)
-    examples = [
-        ((TensorType(i32, (1, 4, 5, 2)), TensorType(i32, (3, 2, 2, 3)), TensorType(i64, (2, 2))),
-         {**canonical_dimensions(4), "window_strides": (2, 1), "lhs_dilation": (2, 1),
-          "type": TensorType(i32, (1, 4, 6, 3))}),
-    ]  # fmt: skip
-
-    @staticmethod
-    def cost(lhs: TensorType, rhs: TensorType, padding: TensorType, *, out: TensorType, **attrs: Any) -> Any:
-        assert convolution.cost is not None
-        return convolution.cost(lhs, rhs, out=out, **attrs)
 
 
 @op("set_dimension_size", typed=True)
@@ -427,14 +348,10 @@ class set_dimension_size:
     examples = [((TensorType(f32, (2, 5)), TensorType(i32)), {"dimension": 1, "type": TensorType(f32, (2, 5))})]
 
 
-def _as_declared(make: Callable[[], Op], t: TensorType) -> Op | None:
+def as_declared(make: Callable[[], Op], t: TensorType) -> Op | None:
     """What `make` gives if it is valid and of the declared type; where numbers contradict it the op stays as it is."""
     try:
         x = make()
     except VerifyError:
         return None
     return x if x.type is t else None
-
-
-def _vector(values: Sequence[int], like: Op) -> Op:
-    return constant(value=Array(np.asarray(values).astype(like.dtype.np)))

@@ -1,7 +1,7 @@
 """Portable artifacts: modules as VHLO of a target version, in the bytecode that this version wrote.
 
-One pass over the program fills the tables and writes the IR section; the file is put together at the end. Imports its
-siblings, mlir_text and ir.
+One pass over the program fills the tables and writes the IR section; the file is put together at the end
+(sections.py). Imports its siblings, mlir_text and ir.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from hilo.errors import Error
 from hilo.formats.bytecode import container
-from hilo.formats.bytecode.emit import NOTHING, Need, Numbered, Tables
+from hilo.formats.bytecode.emit import NOTHING, Need, Tables
 from hilo.formats.bytecode.from_text import value_of
 from hilo.formats.bytecode.lower import attributes, constraints, operation_for
 from hilo.formats.bytecode.opset import OPERATIONS, Version
+from hilo.formats.bytecode.sections import file_of
 from hilo.formats.bytecode.tables import OTHER_DIALECTS_SINCE
 from hilo.formats.bytecode.values import FunctionType
 from hilo.formats.bytecode.wire import Sink
@@ -45,7 +46,7 @@ def write_module(module: Module, target: Version, producer: str, locations: bool
     if w.worst.version > target:
         raise Error(f"{w.worst.what} needs StableHLO {_dotted(w.worst.version)} or later; the target is "
                     f"{_dotted(target)}", loc=w.worst_at[0], op=w.worst_at[1])  # fmt: skip
-    return _file(w, ir, producer)
+    return file_of(w, ir, producer)
 
 
 def _dotted(version: Version) -> str:
@@ -333,89 +334,3 @@ def _regions(op: Op) -> list[Function]:
             found[name] = list(value)
     order = [n.rstrip("*?") for n in schema.REGIONS.get(op.name, ())]
     return [r for name in sorted(found, key=order.index) for r in found[name]]
-
-
-# -- the file -----------------------------------------------------------------------------------
-
-
-def _file(w: Writer, ir: Sink, producer: str) -> bytes:
-    t = w.tables
-    used = [*(n.partition(".")[0] for n in w.names), *(e[0] for e in t.attrs.entries + t.types.entries)]
-    dialects = {d: i for i, d in enumerate(dict.fromkeys(used))}
-    out = Sink(container.MAGIC)
-    out.varint(w.version)
-    out += producer.encode() + b"\0"
-    out.section(container.DIALECT, _dialects(w, dialects))
-    offsets = Sink()
-    offsets.varint(len(t.attrs.entries))
-    offsets.varint(len(t.types.entries))
-    for table in (t.attrs, t.types):
-        _offsets(offsets, table, dialects)
-    out.section(container.OFFSETS, offsets)
-    contents = [content for table in (t.attrs, t.types) for _, content, _ in table.entries]
-    out.append(container.DATA)
-    out.varint(sum(map(len, contents)))
-    before, out = out, Sink()
-    out.section(container.IR, ir)
-    out.section(container.STRING, _strings(t.strings))
-    if w.version >= 5:
-        properties = Sink()
-        properties.varint(len(w.properties))
-        for blob in w.properties:
-            properties.blob(blob)
-        out.section(container.PROPERTIES, properties)
-    return b"".join([before, *contents, out])  # the contents may be large: they are copied once
-
-
-def _offsets(offsets: Sink, table: Numbered, dialects: dict[str, int]) -> None:
-    entries = table.entries
-    at = 0
-    while at < len(entries):
-        end = at
-        while end < len(entries) and entries[end][0] == entries[at][0]:
-            end += 1
-        offsets.varint(dialects[entries[at][0]])
-        offsets.varint(end - at)
-        for _, content, is_custom in entries[at:end]:
-            offsets.flagged(len(content), is_custom)
-        at = end
-
-
-def _dialects(w: Writer, dialects: dict[str, int]) -> Sink:
-    s = Sink()
-    s.varint(len(dialects))
-    for d in dialects:
-        if w.version == 0:
-            s.varint(w.tables.string(d))
-        else:
-            s.flagged(w.tables.string(d), False)
-    if w.version >= 4:
-        s.varint(len(w.names))
-    names = list(w.names)
-    at = 0
-    while at < len(names):
-        dialect = names[at].partition(".")[0]
-        end = at
-        while end < len(names) and names[end].partition(".")[0] == dialect:
-            end += 1
-        s.varint(dialects[dialect])
-        s.varint(end - at)
-        for name in names[at:end]:
-            index = w.tables.string(name.partition(".")[2])
-            if w.version >= 5:
-                s.flagged(index, True)
-            else:
-                s.varint(index)
-        at = end
-    return s
-
-
-def _strings(strings: dict[str, int]) -> Sink:
-    s = Sink()
-    encoded = [text.encode(errors="surrogateescape") + b"\0" for text in strings]
-    s.varint(len(encoded))
-    for item in reversed(encoded):
-        s.varint(len(item))
-    for item in encoded:
-        s += item
-    return s
