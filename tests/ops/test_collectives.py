@@ -14,6 +14,7 @@ from hilo.ir.dtypes import bf16, f32, f64, i32
 from hilo.ir.interpret import interpret
 from hilo.ir.module import Module, parameter, region
 from hilo.ir.types import TOKEN, Results, TensorType
+from hilo.ops import collective_sends as sends
 from hilo.ops import collectives as c
 from hilo.ops.elementwise_arith import add
 from hilo.ops.host import infeed, outfeed, recv, send
@@ -36,8 +37,8 @@ def both(kind: Any, *arrays: np.ndarray, **attrs: Any) -> list[Any]:
     (c.all_gather, {**ONE, "all_gather_dim": 1, "type": T}),
     (c.all_to_all, {**ONE, "split_dimension": 0, "concat_dimension": 1, "split_count": 1}),
     (c.reduce_scatter, {**ONE, "scatter_dimension": 0, "computation": ADD, "type": T}),
-    (c.collective_permute, {"source_target_pairs": ((0, 0),)}),
-    (c.collective_broadcast, ONE),
+    (sends.collective_permute, {"source_target_pairs": ((0, 0),)}),
+    (sends.collective_broadcast, ONE),
     (c.cross_replica_sum, ONE),
 ])  # fmt: skip
 def test_a_process_alone_keeps_what_it_has(kind, attrs):
@@ -46,8 +47,8 @@ def test_a_process_alone_keeps_what_it_has(kind, attrs):
 
 
 def test_a_process_that_nobody_sends_to_gets_zeros():
-    for kind, attrs in ((c.collective_permute, {"source_target_pairs": ()}),
-                        (c.collective_broadcast, {"replica_groups": ((1,),)})):  # fmt: skip
+    for kind, attrs in ((sends.collective_permute, {"source_target_pairs": ()}),
+                        (sends.collective_broadcast, {"replica_groups": ((1,),)})):  # fmt: skip
         for got in both(kind, X, **attrs):
             np.testing.assert_array_equal(np.asarray(got), 0 * X)
 
@@ -62,7 +63,7 @@ def test_reductions_may_promote():
 
 def test_several_processes_are_refused_at_run_time():
     for kind, attrs in ((c.all_reduce, {"replica_groups": ((0, 1),), "computation": ADD}),
-                        (c.collective_permute, {"source_target_pairs": ((0, 1), (1, 0))})):  # fmt: skip
+                        (sends.collective_permute, {"source_target_pairs": ((0, 1), (1, 0))})):  # fmt: skip
         m = Module({"main": region([T], lambda x, k=kind, a=attrs: k(x, **a), "main")})
         for run in (lambda m=m: interpret(m, [X]), lambda m=m: hilo.compile(m)):
             with pytest.raises(Unsupported, match="several processes"):
@@ -105,14 +106,14 @@ BAD: list[tuple[str, Any, tuple[Any, ...], dict[str, Any]]] = [
     ("C7", c.reduce_scatter, (T,), {**G, "scatter_dimension": 0, "computation": body_of(add, i32), "type": T}),
     ("C8", c.reduce_scatter, (T,), {**SCATTER, "type": TensorType(f32, (1, 2))}),
     ("C9", c.reduce_scatter, (T,), {**SCATTER, "type": TensorType(f64, (1, 3))}),
-    ("C1", c.collective_permute, (T,), {"source_target_pairs": ((0, 1, 2),)}),
-    ("C2", c.collective_permute, (T,), {"source_target_pairs": ((0, 1), (0, 2))}),
-    ("C3", c.collective_permute, (T,), {"source_target_pairs": ((0, 1), (2, 1))}),
-    ("C4", c.collective_permute, (T,), {"source_target_pairs": ((0, -1),)}),
-    ("C1", c.collective_broadcast, (T,), {"replica_groups": ((2, 2),)}),
-    ("C2", c.collective_broadcast, (T,), {"replica_groups": ((-1,),)}),
-    ("C3", c.collective_broadcast, (), {"replica_groups": ((0,),)}),
-    ("C4", c.collective_broadcast, (T, T), {"replica_groups": ((0,),), "has_dynamic_root": True}),
+    ("C1", sends.collective_permute, (T,), {"source_target_pairs": ((0, 1, 2),)}),
+    ("C2", sends.collective_permute, (T,), {"source_target_pairs": ((0, 1), (0, 2))}),
+    ("C3", sends.collective_permute, (T,), {"source_target_pairs": ((0, 1), (2, 1))}),
+    ("C4", sends.collective_permute, (T,), {"source_target_pairs": ((0, -1),)}),
+    ("C1", sends.collective_broadcast, (T,), {"replica_groups": ((2, 2),)}),
+    ("C2", sends.collective_broadcast, (T,), {"replica_groups": ((-1,),)}),
+    ("C3", sends.collective_broadcast, (), {"replica_groups": ((0,),)}),
+    ("C4", sends.collective_broadcast, (T, T), {"replica_groups": ((0,),), "has_dynamic_root": True}),
     ("I1", infeed, (T,), {"type": Results([TOKEN])}),
     ("C1", infeed, (TOKEN,), {"type": Results([])}),
     ("C2", infeed, (TOKEN,), {"type": Results([TOKEN, TOKEN])}),

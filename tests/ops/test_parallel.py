@@ -17,6 +17,7 @@ from hilo.ir.module import Function, Module, region
 from hilo.ir.op import Op
 from hilo.ir.process import Grid
 from hilo.ir.types import TensorType
+from hilo.ops import collective_sends as sends
 from hilo.ops import collectives as c
 from hilo.ops.collective_reduce import collective_reduce
 from hilo.ops.elementwise_arith import add, maximum, multiply, subtract
@@ -203,26 +204,26 @@ def test_collective_permute():
     xs = spread((4, 1), (2, 2))
     pairs = ((0, 1), (1, 2), (3, 3))
     for grid, channel in (((4, 1), NO_CHANNEL), ((1, 4), ON_CHANNEL)):
-        got = [x for (x,) in run(c.collective_permute, xs, *grid, source_target_pairs=pairs, channel_handle=channel)]
+        got = [x for (x,) in run(sends.collective_permute, xs, *grid, source_target_pairs=pairs, channel_handle=channel)]
         for n, want in enumerate((0 * xs[0], xs[0], xs[1], xs[3])):
             np.testing.assert_array_equal(got[n], want)
-    ring = run(c.collective_permute, xs, 4, 1, source_target_pairs=((0, 1), (1, 2), (2, 3), (3, 0)))
+    ring = run(sends.collective_permute, xs, 4, 1, source_target_pairs=((0, 1), (1, 2), (2, 3), (3, 0)))
     for n in range(4):
         np.testing.assert_array_equal(ring[n][0], xs[n - 1])
-    none = run(c.collective_permute, xs, 4, 1, source_target_pairs=())
+    none = run(sends.collective_permute, xs, 4, 1, source_target_pairs=())
     assert not any(x.any() for (x,) in none)
     xs = spread((2, 2), (2,))  # each column of the grid for itself
-    got = run(c.collective_permute, xs, 2, 2, source_target_pairs=((0, 1),))
+    got = run(sends.collective_permute, xs, 2, 2, source_target_pairs=((0, 1),))
     for n, want in enumerate((0 * xs[0], 0 * xs[0], xs[0], xs[1])):
         np.testing.assert_array_equal(got[n][0], want)
 
 
 def test_collective_broadcast():
     xs = spread((4, 1), (1, 2))
-    got = run(c.collective_broadcast, xs, 4, 1, replica_groups=((2, 1),))
+    got = run(sends.collective_broadcast, xs, 4, 1, replica_groups=((2, 1),))
     for n, want in enumerate((0 * xs[0], xs[2], xs[2], 0 * xs[0])):
         np.testing.assert_array_equal(got[n][0], want)
-    got = run(c.collective_broadcast, spread((2, 2), (2,)), 2, 2, replica_groups=((1, 0),), channel_handle=ON_CHANNEL)
+    got = run(sends.collective_broadcast, spread((2, 2), (2,)), 2, 2, replica_groups=((1, 0),), channel_handle=ON_CHANNEL)
     xs = spread((2, 2), (2,))
     for n, want in enumerate((xs[1], xs[1], xs[3], xs[3])):
         np.testing.assert_array_equal(got[n][0], want)
@@ -231,12 +232,12 @@ def test_collective_broadcast():
 def test_collective_broadcast_with_a_root_of_its_own_for_each_operand():
     arrays = [(np.full((2,), k, np.float32), np.full((1,), 10 + k, np.float32), np.array([2, 0], np.int32))
               for k in range(3)]  # fmt: skip
-    got = run(c.collective_broadcast, arrays, 3, 1, replica_groups=((1, 2, 0),), has_dynamic_root=True)
+    got = run(sends.collective_broadcast, arrays, 3, 1, replica_groups=((1, 2, 0),), has_dynamic_root=True)
     for a, b in got:
         assert (a.tolist(), b.tolist()) == ([0, 0], [11])
     wrong = [(x, y, np.array([3, 0], np.int32)) for x, y, _ in arrays]
     with pytest.raises(VerifyError, match="C6"):
-        run(c.collective_broadcast, wrong, 3, 1, replica_groups=((1, 2, 0),), has_dynamic_root=True)
+        run(sends.collective_broadcast, wrong, 3, 1, replica_groups=((1, 2, 0),), has_dynamic_root=True)
 
 
 def test_collective_reduce():
@@ -286,9 +287,9 @@ CASES: list[tuple[str, Any, dict[str, Any], tuple[int, int]]] = [
                               "type": TensorType(f32, (2,))}, (1, 1)),
     ("C8", c.reduce_scatter, {"replica_groups": ((0, 1),), "scatter_dimension": 0, "channel_handle": (1, 0),
                               "computation": body_of(add, f32), "type": TensorType(f32, (4,))}, (2, 1)),
-    ("C4", c.collective_permute, {"source_target_pairs": ((0, 2),)}, (2, 2)),
-    ("C4", c.collective_permute, {"source_target_pairs": ((0, 1),), "channel_handle": (1, 0)}, (2, 1)),
-    ("C2", c.collective_broadcast, {"replica_groups": ((0, 5),)}, (2, 2)),
+    ("C4", sends.collective_permute, {"source_target_pairs": ((0, 2),)}, (2, 2)),
+    ("C4", sends.collective_permute, {"source_target_pairs": ((0, 1),), "channel_handle": (1, 0)}, (2, 1)),
+    ("C2", sends.collective_broadcast, {"replica_groups": ((0, 5),)}, (2, 2)),
     ("C2", collective_reduce, {"replica_groups": ((0, 5),), "computation": body_of(add, f32)}, (2, 2)),
 ]  # fmt: skip
 
