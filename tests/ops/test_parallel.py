@@ -204,7 +204,8 @@ def test_collective_permute():
     xs = spread((4, 1), (2, 2))
     pairs = ((0, 1), (1, 2), (3, 3))
     for grid, channel in (((4, 1), NO_CHANNEL), ((1, 4), ON_CHANNEL)):
-        got = [x for (x,) in run(sends.collective_permute, xs, *grid, source_target_pairs=pairs, channel_handle=channel)]
+        attrs = {"source_target_pairs": pairs, "channel_handle": channel}
+        got = [x for (x,) in run(sends.collective_permute, xs, *grid, **attrs)]
         for n, want in enumerate((0 * xs[0], xs[0], xs[1], xs[3])):
             np.testing.assert_array_equal(got[n], want)
     ring = run(sends.collective_permute, xs, 4, 1, source_target_pairs=((0, 1), (1, 2), (2, 3), (3, 0)))
@@ -223,7 +224,8 @@ def test_collective_broadcast():
     got = run(sends.collective_broadcast, xs, 4, 1, replica_groups=((2, 1),))
     for n, want in enumerate((0 * xs[0], xs[2], xs[2], 0 * xs[0])):
         np.testing.assert_array_equal(got[n][0], want)
-    got = run(sends.collective_broadcast, spread((2, 2), (2,)), 2, 2, replica_groups=((1, 0),), channel_handle=ON_CHANNEL)
+    attrs = {"replica_groups": ((1, 0),), "channel_handle": ON_CHANNEL}
+    got = run(sends.collective_broadcast, spread((2, 2), (2,)), 2, 2, **attrs)
     xs = spread((2, 2), (2,))
     for n, want in enumerate((xs[1], xs[1], xs[3], xs[3])):
         np.testing.assert_array_equal(got[n][0], want)
