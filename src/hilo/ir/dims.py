@@ -91,7 +91,7 @@ class Size(Dim):
     @staticmethod
     def of(terms: Mapping[Monomial, int]) -> Number:
         """The size, or int, that this polynomial is."""
-        return _make(terms)
+        return polynomial(terms)
 
     def __repr__(self) -> str:
         out = ""
@@ -131,10 +131,10 @@ class Size(Dim):
             return NotImplemented
         out: dict[Monomial, int] = {}
         for m, c in self.terms.items():
-            for n, d in _terms(other).items():
+            for n, d in terms_of(other).items():
                 key = tuple(sorted((*m, *n), key=lambda a: a.order))
                 out[key] = out.get(key, 0) + c * d
-        return _make(out)
+        return polynomial(out)
 
     __rmul__ = __mul__
 
@@ -205,16 +205,17 @@ class Size(Dim):
 
 def _sum(a: Size, b: Number, sign: int) -> Number:
     out = dict(a.terms)
-    for m, c in _terms(b).items():
+    for m, c in terms_of(b).items():
         out[m] = out.get(m, 0) + sign * c
-    return _make(out)
+    return polynomial(out)
 
 
-def _terms(n: Number) -> dict[Monomial, int]:
+def terms_of(n: Number) -> dict[Monomial, int]:
+    """The polynomial that `n` is."""
     return n.terms if isinstance(n, Size) else {(): n}
 
 
-def _make(terms: Mapping[Monomial, int]) -> Number:
+def polynomial(terms: Mapping[Monomial, int]) -> Number:
     """The one object for a polynomial; an int if it is one."""
     kept = sorted(((m, c) for m, c in terms.items() if c), key=lambda t: (-len(t[0]), [a.order for a in t[0]]))
     if not kept or (len(kept) == 1 and not kept[0][0]):
@@ -229,13 +230,14 @@ def _make(terms: Mapping[Monomial, int]) -> Number:
     return found
 
 
-def _atom(name: str, args: tuple[Number, ...] = (), lo: int = -HUGE, hi: int = HUGE,
-          source: tuple[str, int, int] | None = None) -> Size:  # fmt: skip
+def atomic(name: str, args: tuple[Number, ...] = (), lo: int = -HUGE, hi: int = HUGE,
+           source: tuple[str, int, int] | None = None) -> Size:  # fmt: skip
+    """The size that is one atom: a symbol, if it has a source, or a function of other sizes."""
     key = (name, args, lo, hi, source)
     found = _ATOMS.get(key)
     if found is None:
         found = _ATOMS.setdefault(key, Atom(name, args, lo, hi, source))
-    return _make({(found,): 1})
+    return polynomial({(found,): 1})
 
 
 def _atom_key(a: Atom) -> Any:
@@ -244,7 +246,7 @@ def _atom_key(a: Atom) -> Any:
 
 def rebuild(terms: Iterable[Any]) -> Number:
     """A size from its pickled form."""
-    return _make({tuple(next(iter(_atom(*k).terms))[0] for k in m): c for m, c in terms})
+    return polynomial({tuple(next(iter(atomic(*k).terms))[0] for k in m): c for m, c in terms})
 
 
 @record(frozen=True)
@@ -260,17 +262,17 @@ class Guard:
 # ---- symbols
 def axis_size(argument: int, axis: int, bound: int | None = None) -> Size:
     """The symbol for the size of an axis of an argument, which is at most `bound`."""
-    return _atom(f"n{argument}_{axis}", lo=0, hi=HUGE if bound is None else bound, source=("axis", argument, axis))
+    return atomic(f"n{argument}_{axis}", lo=0, hi=HUGE if bound is None else bound, source=("axis", argument, axis))
 
 
 def element(argument: int, position: int) -> Size:
     """The symbol for an element (by its row-major position) of an integer argument."""
-    return _atom(f"v{argument}_{position}", source=("value", argument, position))
+    return atomic(f"v{argument}_{position}", source=("value", argument, position))
 
 
 def computed(number: int, position: int) -> Size:
     """The symbol for an integer that the program computes: no size, but what cancels it may be one."""
-    return _atom(f"u{number}_{position}", source=("computed", number, position))
+    return atomic(f"u{number}_{position}", source=("computed", number, position))
 
 
 def is_computed(n: Number) -> bool:
@@ -283,7 +285,7 @@ def symbols(n: Number) -> dict[Atom, None]:
     out: dict[Atom, None] = {}
     stack = [n]
     while stack:
-        for m in _terms(stack.pop()):
+        for m in terms_of(stack.pop()):
             for a in m:
                 if a.source is not None:
                     out[a] = None
@@ -335,24 +337,26 @@ def apply(name: str, *args: Number) -> Number:
     """The function `name` of `EVALUATE` on sizes and ints; simplified where ranges allow it."""
     if all(isinstance(a, int) for a in args):
         return EVALUATE[name](*args)
-    simpler = _SIMPLER[name](*args) if name in _SIMPLER else None
+    from hilo.ir.dim_rules import SIMPLER  # few programs have run-time sizes
+
+    simpler = SIMPLER[name](*args) if name in SIMPLER else None
     if simpler is not None:
         return simpler
     if name in ("lt", "le", "eq"):
-        return _atom(name, args, 0, 1)
+        return atomic(name, args, 0, 1)
     if name in ("min", "max"):
         pick = min if name == "min" else max
-        return _atom(name, args, pick(map(lower, args)), pick(map(upper, args)))
+        return atomic(name, args, pick(map(lower, args)), pick(map(upper, args)))
     if name == "select":
-        return _atom(name, args, min(map(lower, args[1:])), max(map(upper, args[1:])))
+        return atomic(name, args, min(map(lower, args[1:])), max(map(upper, args[1:])))
     if name == "remainder" and isinstance(args[1], int) and args[1]:
         n = abs(args[1]) - 1
-        return _atom(name, args, 0 if lower(args[0]) >= 0 else -n, n)
+        return atomic(name, args, 0 if lower(args[0]) >= 0 else -n, n)
     if name in ("floordiv", "quotient") and isinstance(args[1], int) and args[1] > 0:
-        return _atom(name, args, EVALUATE[name](lower(args[0]), args[1]), EVALUATE[name](upper(args[0]), args[1]))
+        return atomic(name, args, EVALUATE[name](lower(args[0]), args[1]), EVALUATE[name](upper(args[0]), args[1]))
     if name in ("and", "or", "xor") and all(lower(a) >= 0 and upper(a) <= 1 for a in args):
-        return _atom(name, args, 0, 1)
-    return _atom(name, args)
+        return atomic(name, args, 0, 1)
+    return atomic(name, args)
 
 
 def floordiv(a: Number, b: Number) -> Number:
@@ -367,50 +371,18 @@ def larger(a: Number, b: Number) -> Number:
     return apply("max", a, b)
 
 
-def _simpler_floordiv(a: Number, b: Number) -> Number | None:
-    if b == 1:
-        return a
-    if isinstance(a, int) and a == 0:
-        return 0
-    if isinstance(b, int):
-        if b <= 0:
-            return None
-        exact = {m: c // b for m, c in _terms(a).items() if c % b == 0}
-        rest = _make({m: c for m, c in _terms(a).items() if c % b})
-        if lower(rest) // b == upper(rest) // b:
-            return _make(exact) + lower(rest) // b
-        return _make(exact) + _atom("floordiv", (rest, b), lower(rest) // b, upper(rest) // b) if exact else None
-    quotient = divide(a, b)
-    if quotient is not None:
-        return quotient
-    return 0 if lower(a) >= 0 and lower(b - a) > 0 else None
-
-
-def _simpler_quotient(a: Number, b: Number) -> Number | None:
-    exact = divide(a, b)
-    if exact is not None:
-        return exact
-    return floordiv(a, b) if lower(a) >= 0 and lower(b) > 0 else None
-
-
-def _simpler_remainder(a: Number, b: Number) -> Number | None:
-    if divide(a, b) is not None:
-        return 0
-    return a if lower(a) >= 0 and lower(b - a) > 0 else None
-
-
 def divide(a: Number, b: Number) -> Number | None:
     """a / b as a polynomial, where b is one monomial (with a coefficient) that divides every term of a; else None."""
     if isinstance(b, int):
-        fits = b != 0 and all(c % b == 0 for c in _terms(a).values())
-        return _make({m: c // b for m, c in _terms(a).items()}) if fits else None
+        fits = b != 0 and all(c % b == 0 for c in terms_of(a).values())
+        return polynomial({m: c // b for m, c in terms_of(a).items()}) if fits else None
     if a is b:
         return 1
     if len(b.terms) != 1:
         return None
     (by, factor), *_ = b.terms.items()
     out: dict[Monomial, int] = {}
-    for m, c in _terms(a).items():
+    for m, c in terms_of(a).items():
         left = list(m)
         for x in by:
             if x not in left:
@@ -419,66 +391,7 @@ def divide(a: Number, b: Number) -> Number | None:
         if c % factor:
             return None
         out[tuple(left)] = c // factor
-    return _make(out)
-
-
-def _simpler_pick(sign: int) -> Callable[..., Number | None]:
-    def pick(a: Number, b: Number) -> Number | None:
-        d = (a - b) * sign  # max: a if a - b >= 0
-        return a if lower(d) >= 0 else b if upper(d) <= 0 else None
-
-    return pick
-
-
-def _simpler_select(c: Number, a: Number, b: Number) -> Number | None:
-    if isinstance(c, int):
-        return a if c else b
-    return a if a == b else None
-
-
-def _simpler_lt(a: Number, b: Number) -> int | None:
-    d = a - b
-    return 1 if upper(d) < 0 else 0 if lower(d) >= 0 else None
-
-
-def _simpler_le(a: Number, b: Number) -> int | None:
-    d = a - b
-    return 1 if upper(d) <= 0 else 0 if lower(d) > 0 else None
-
-
-def _simpler_eq(a: Number, b: Number) -> int | None:
-    d = a - b
-    return int(d == 0) if isinstance(d, int) else 0 if d.lo > 0 or d.hi < 0 else None
-
-
-def _simpler_and(a: Number, b: Number) -> Number | None:
-    """0 and 1 only: what comparisons give."""
-    for x, y in ((a, b), (b, a)):
-        if isinstance(x, int) and x in (0, 1) and lower(y) >= 0 and upper(y) <= 1:
-            return y if x else 0
-    return a if a is b else None
-
-
-def _simpler_or(a: Number, b: Number) -> Number | None:
-    for x, y in ((a, b), (b, a)):
-        if isinstance(x, int) and x in (0, 1) and lower(y) >= 0 and upper(y) <= 1:
-            return 1 if x else y
-    return a if a is b else None
-
-
-_SIMPLER: Final[dict[str, Callable[..., Number | None]]] = {
-    "floordiv": _simpler_floordiv,
-    "quotient": _simpler_quotient,
-    "remainder": _simpler_remainder,
-    "min": _simpler_pick(-1),
-    "max": _simpler_pick(1),
-    "select": _simpler_select,
-    "lt": _simpler_lt,
-    "le": _simpler_le,
-    "eq": _simpler_eq,
-    "and": _simpler_and,
-    "or": _simpler_or,
-}
+    return polynomial(out)
 
 
 # ---- values
@@ -514,4 +427,4 @@ def content(n: Number) -> tuple[int, Number]:
     if isinstance(n, int):
         return n, 1
     c = gcd(*n.terms.values())
-    return c, _make({m: x // c for m, x in n.terms.items()})
+    return c, polynomial({m: x // c for m, x in n.terms.items()})
