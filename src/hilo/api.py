@@ -135,7 +135,7 @@ def inspect(program: Program | Executable, stage: str, *, entry: str = "main", t
     a program that HLO has no form for.
     """
     from hilo.options import Options
-    from hilo.pipeline import inspect_module
+    from hilo.inspection import inspect_module
     from hilo.runtime.executable import Executable
 
     _expect(

@@ -38,7 +38,7 @@ def command(file: str, entry: str, target: str, opt: int | None, phase: str | No
     hilo compile model.mlir -O0             quickly: no rewriting, no fusion, no vectors
     HILO_TIME=1 hilo compile model.mlir     where the time goes
     """
-    from hilo import pipeline
+    from hilo import inspection, pipeline
 
     if phase is not None and emit is not None:
         raise hilo.Error("--to and --emit exclude each other: one shows a state on the way, the other what comes out")
@@ -49,7 +49,7 @@ def command(file: str, entry: str, target: str, opt: int | None, phase: str | No
         if phase == "list":
             write_text("\n".join(pipeline.PHASES), output)
         else:
-            text = pipeline.text_after(module, phase, entry=entry, target=target, options=compile_options(opt))
+            text = inspection.text_after(module, phase, entry=entry, target=target, options=compile_options(opt))
             write_text(text, output)
         return
     if emit is not None:

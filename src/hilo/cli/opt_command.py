@@ -19,10 +19,10 @@ def command(file: str, entry: str, passes: str | None, output: str | None) -> No
     hilo opt model.mlir
     hilo opt model.mlir --passes=inline,simplify,cse
     """
-    from hilo import pipeline
+    from hilo import inspection, pipeline
 
     if passes == "list":
         write_text("\n".join(pipeline.PASSES), output)
         return
     names = passes.split(",") if passes else None
-    write_text(pipeline.optimized_text(load(file, entry), entry=entry, passes=names), output)
+    write_text(inspection.optimized_text(load(file, entry), entry=entry, passes=names), output)
