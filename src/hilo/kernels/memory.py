@@ -1,8 +1,8 @@
 """Arrays in memory as kernels see them: loads and stores of elements at indices. Imports loop, ir.types.
 
 The way one lane's address follows from the one before decides what a load becomes: a contiguous load, one element for
-all lanes, a load turned around, or a gather. Nothing is read outside of the array, whatever the index: lanes that are
-out of range are masked.
+all lanes, a load turned around, some loads that are put together, or a gather. Nothing is read outside of the array,
+whatever the index: lanes that are out of range are masked.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from hilo.loop.index import Index
 from hilo.record import record
 
 RESULT_ALIGN: Final = 64  # bytes; of results, temporaries and scratch
+SPACED: Final = 8  # elements from lane to lane up to which contiguous loads, and shuffles, are better than a gather
 
 
 def pointer(b: Builder, bufs: Node, number: int) -> Node:
@@ -66,6 +67,8 @@ class Buffer:
             return self._contiguous(b, position.first_lane(), lanes, mask)
         if stride == -1:
             return self._backwards(b, position.first_lane() - (lanes - 1), lanes, mask)
+        if stride is not None and 1 < stride <= SPACED and not t.dtype.is_complex:
+            return self._spaced(b, position.first_lane(), stride, lanes, mask)
         return arith.gather_elem(b, self.ptr, index.node(b, position * size), t.dtype, mask)
 
     def store(self, b: Builder, position: Index, value: Elem, lanes: int, mask: Node | None = None) -> None:
@@ -106,6 +109,17 @@ class Buffer:
         first = first * self.type.dtype.itemsize
         return arith.load_elem(b, self.ptr, index.node(b, first), self.type.dtype, lanes, mask,
                                align=self._alignment(first), invariant=self.constant)  # fmt: skip
+
+    def _spaced(self, b: Builder, first: Index, stride: int, lanes: int, mask: Node | None) -> Elem:
+        """The elements at `first`, `first + stride` ...: in whole groups of `stride` if the array is made of them."""
+        number, size = first.const % stride, self.type.size
+        group = first - number
+        whole = group.multiple % stride == 0 and isinstance(size, int) and size % stride == 0
+        if not whole:
+            group, number = first, 0
+        base = group * self.type.dtype.itemsize
+        return arith.spaced_elem(b, self.ptr, index.node(b, base), stride, number, whole, self.type.dtype, lanes, mask,
+                                 align=self._alignment(base), invariant=self.constant)  # fmt: skip
 
     def _backwards(self, b: Builder, first: Index, lanes: int, mask: Node | None) -> Elem:
         """The vector from `first` on, turned around."""

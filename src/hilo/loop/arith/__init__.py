@@ -14,7 +14,7 @@ from hilo.ir import dtypes
 from hilo.ir.types import TensorType
 from hilo.loop.arith import complexes, conversions, floats, ints
 from hilo.loop.arith.conversions import bitcast, convert, next_after, reduce_precision
-from hilo.loop.arith.memory import gather_elem, load_elem, scatter_elem, store_elem
+from hilo.loop.arith.memory import gather_elem, load_elem, scatter_elem, spaced_elem, store_elem
 from hilo.loop.arith.rounding import (
     container,
     from_bits,
@@ -44,6 +44,7 @@ __all__ = [
     "reduce_precision",
     "round_result",
     "scatter_elem",
+    "spaced_elem",
     "store_elem",
     "to_bits",
     "to_memory",

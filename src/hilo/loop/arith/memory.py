@@ -4,6 +4,8 @@ and integers as their bits (a byte at least), complex numbers interleaved. Impor
 
 from __future__ import annotations
 
+from math import gcd
+
 from hilo.ir.dtypes import DType
 from hilo.loop.arith.rounding import container, from_memory, is_encoded, to_memory
 from hilo.loop.builder import Builder
@@ -53,6 +55,44 @@ def store_elem(b: Builder, ptr: Node, offset: Node | int, x: Elem, lanes: int = 
     else:
         both = b.shuffle(parts[0], parts[1], [k // 2 + k % 2 * lanes for k in range(2 * lanes)])
         b.store(at, both, mask=_pairs(b, mask, lanes), align=align, nontemporal=nontemporal)
+
+
+def spaced_elem(b: Builder, ptr: Node, offset: Node, stride: int, first: int, whole: bool, dtype: DType, lanes: int,
+                mask: Node | None = None, *, align: int = 0, invariant: bool = False) -> Elem:  # fmt: skip
+    """Every `stride`-th element (no complex one) at `ptr` + `offset` bytes, from number `first` on, by plain loads.
+
+    `whole`: groups of `stride` elements may be read wherever one of them may, so that what lies side by side is read
+    once (first < stride). Else `first` is 0, and nothing is read beyond the last element. Lanes where `mask` is false
+    are not read and hold some value.
+    """
+    t = memory_type(dtype, lanes)
+    last = stride * lanes - lanes if whole else stride * (lanes - 1) + 1 - lanes
+    starts = [min(k * lanes, last) for k in range(stride)]
+    wanted = [first + stride * lane for lane in range(lanes)]
+    piece = [max(k for k, start in enumerate(starts) if start <= n) for n in wanted]
+    slot = [n - starts[k] for n, k in zip(wanted, piece, strict=True)]
+
+    def load(k: int) -> Node:
+        own = None
+        if mask is not None:
+            lane = [n // stride if whole or n % stride == 0 else lanes for n in range(starts[k], starts[k] + lanes)]
+            own = b.shuffle(mask, b.const(0, mask.type), lane)
+        at = b.gep(b.gep(ptr, offset), starts[k] * t.size)
+        return b.load(at, t, mask=own, align=gcd(align, starts[k] * t.size), invariant=invariant)
+
+    used = sorted(set(piece))
+    out = load(used[0])
+    if len(set(slot)) == lanes:  # all from different places: blended there, and put in order at last
+        at_slot = dict(zip(slot, piece, strict=True))
+        for k in used[1:]:
+            out = b.shuffle(out, load(k), [lanes * (at_slot[i] == k) + i for i in range(lanes)])
+        out = b.shuffle(out, out, slot)
+    else:
+        for done, k in enumerate(used[1:]):
+            before = slot if done == 0 else range(lanes)
+            taken = [lanes + i if own == k else old for i, own, old in zip(slot, piece, before, strict=True)]
+            out = b.shuffle(out, load(k), taken)
+    return from_memory(b, dtype, (out,))
 
 
 def gather_elem(b: Builder, ptr: Node, offsets: Node, dtype: DType, mask: Node | None = None) -> Elem:
