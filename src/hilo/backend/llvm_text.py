@@ -71,6 +71,7 @@ class Writer:
         self.module = module
         self.lines: list[str] = []
         self.names: dict[Node, str] = {}
+        self.shuffled: dict[Node, int] = {}  # how many shuffles one behind the other end in a node
         self.here = "entry"
         self.values = 0
         self.labels = 0

@@ -8,6 +8,9 @@ from hilo.backend.llvm_text import SCALARS, Writer, number, suffix, type_text
 from hilo.loop.nodes import Node, VType
 
 _HOW = {"itrunc": "trunc"}
+# Shuffles one behind the other until LLVM is kept from looking further back. It looks for one shuffle in place of many
+# along all ways through a register transposition, finds none, and takes longer than for all else in such a kernel.
+CHAIN = 2
 _PLAIN = {"fadd", "fsub", "fmul", "fdiv", "add", "sub", "mul", "sdiv", "udiv", "srem", "urem", "and", "or", "xor",
           "shl", "lshr", "ashr"}  # fmt: skip
 _INTRINSIC = {"fma": "fma", "fabs": "fabs", "sqrt": "sqrt", "floor": "floor", "ceil": "ceil", "rint": "rint",
@@ -56,7 +59,13 @@ class Values(Writer):
             lanes = node.args[0].type.lanes
             return self.op(f"extractelement {a if mask[0] < lanes else b}, i64 {mask[0] % lanes}")
         lanes_text = ", ".join(f"i32 {m}" for m in mask)
-        return self.op(f"shufflevector {a}, {b}, <{len(mask)} x i32> <{lanes_text}>")
+        name = self.op(f"shufflevector {a}, {b}, <{len(mask)} x i32> <{lanes_text}>")
+        depth = 1 + max(self.shuffled.get(x, 0) for x in node.args)
+        bytes_ = node.type.lanes * node.type.size
+        if depth < CHAIN or not node.type.is_float or bytes_ > self.module.target.vector_bytes:
+            self.shuffled[node] = depth
+            return name
+        return self.call_intrinsic("arithmetic.fence", node.type, (name,))
 
     # ---- arithmetic
     def plain(self, node: Node) -> str:
