@@ -15,6 +15,7 @@ from hilo.record import Field, record, replace
 
 #: Names for `fast_math`, and what each permits. Everything else stays strict IEEE.
 FAST_MATH: Final[dict[str, str]] = {
+    "bf16": "products of bf16 are summed in f32 by the machine's own instructions: subnormals count as 0",
     "finite": "inputs and results are taken to be finite: x * 0 is 0, x - x is 0",
     "functions": "inverse functions cancel: log(exp(x)) is x; sqrt(x) * sqrt(x) is x",
     "gather": "a product with a one-hot matrix becomes a gather",

@@ -264,8 +264,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     from hilo.runtime.executable import Executable
     from hilo.runtime.image import Image
 
-    if not options.opt:
-        machine = machine.plain()
+    machine = machine.relaxed(options.fast_math) if options.opt else machine.plain()
     with trace.phase("plan") as made:
         with choices(options, machine):
             program = plan(f, machine, donated, options.memory_limit)

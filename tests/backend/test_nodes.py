@@ -318,6 +318,18 @@ def dots() -> Iterator[Case]:
     yield Case("dot4", ("i32", "i32", "i32"), lambda b, c, x, y: b.dot(4, c, x, y), four)
     yield Case("dot2", ("i32", "i32", "i32"), lambda b, c, x, y: b.dot(2, c, x, y), two)
 
+    def pairs(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        halves = [(x.view(np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(-1, 2) for x in (a, b)]
+        return c + (halves[0] * halves[1]).sum(1)
+
+    def whole(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+        """Whole numbers as bf16, whose sums are exact."""
+        numbers = (np.resize(np.arange(-7, 8), 2 * N), np.resize(np.arange(-9, 7), 2 * N))
+        bits = [(x.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16).view(np.int32) for x in numbers]
+        return [np.resize(np.arange(-4, 5), N).astype(np.float32), *bits]
+
+    yield Case("dot_bf16", ("f32", "i32", "i32"), Builder.dot_bf16, pairs, data=whole)
+
 
 CASES = list(cases())
 

@@ -57,6 +57,10 @@ static inline uint32_t hilo_dot(uint32_t c, uint32_t a, uint32_t b, int parts) {
                     : (uint32_t)(int16_t)(a >> 16 * i) * (uint32_t)(int16_t)(b >> 16 * i);
   return c;
 }
+static inline float hilo_dot_bf16(float c, uint32_t a, uint32_t b) {
+  c = fmaf(hilo_i32_as_f32(a & 0xffff0000u), hilo_i32_as_f32(b & 0xffff0000u), c);
+  return fmaf(hilo_i32_as_f32(a << 16), hilo_i32_as_f32(b << 16), c);
+}
 #if defined(__GNUC__)
 #define HILO_PREFETCH(p, write, locality) __builtin_prefetch(p, write, locality)
 #else
@@ -240,6 +244,9 @@ class _Emitter:
         return f"hilo_dot({', '.join(self.names[a] for a in node.args)}, {node.kind[3:]})"
 
     _dot2 = _dot4
+
+    def _dot_bf16(self, node: Node) -> str:
+        return f"hilo_dot_bf16({', '.join(self.names[a] for a in node.args)})"
 
     def _cmp(self, node: Node) -> str:
         x, y = node.args

@@ -217,6 +217,25 @@ class Values(Writer):
         products = self.op(self.intrinsic(f"llvm.x86.{name}", text, (half, half), f"{half} {a}, {half} {b}"))
         return self.op(f"add {self.arg(acc)}, {products}")
 
+    def _dot_bf16(self, node: Node) -> str:
+        t, target = node.type, self.module.target
+        acc, *pairs = node.args
+        if target.has_dot_bf16 and t.lanes in (4, 8, 16):
+            text, half = type_text(t), f"<{t.lanes * 2} x bfloat>"
+            a, b = (self.op(f"bitcast {self.arg(p)} to {half}") for p in pairs)
+            name = f"llvm.x86.avx512bf16.dpbf16ps.{t.lanes * 32}"
+            return self.op(self.intrinsic(name, text, (text, half, half), f"{self.arg(acc)}, {half} {a}, {half} {b}"))
+        text, total = type_text(t), self.names[acc]
+        whole = type_text(node.args[1].type)
+
+        def splat(value: int) -> str:
+            return str(value) if t.lanes == 1 else f"splat (i32 {value})"
+
+        for part in (f"and {whole} %s, {splat(-65536)}", f"shl {whole} %s, {splat(16)}"):
+            x, y = (self.op(f"bitcast {whole} {self.op(part % self.names[p])} to {text}") for p in pairs)
+            total = self.call_intrinsic("fma", t, (x, y, total))
+        return total
+
     def soft_dot(self, node: Node, bits: int) -> str:
         """acc + the products of the parts, cut out with shifts: bytes of a are unsigned, all else is signed."""
         t = type_text(node.type)

@@ -23,7 +23,8 @@ class Target:
     `name` is for people; `triple`, `cpu` and `features` ("+avx2,-x") are LLVM's. `vector_bytes` is the width of a
     vector register and `registers` their number. In hardware there is: `has_fma` fused multiply-add; `has_masks` masked
     loads, stores and blends at full speed; `has_rounding` floor, ceil, rint and trunc; `has_dot4` dot products of four
-    bytes; `has_scale` products with powers of two. `l1`, `l2`, `l3` are bytes of cache per core (l3: shared).
+    bytes; `has_scale` products with powers of two. `has_dot_bf16`: sums of products of pairs of bf16, which take
+    subnormals for 0, are there and permitted (`relaxed`). `l1`, `l2`, `l3` are bytes of cache per core (l3: shared).
     """
 
     name: str
@@ -37,6 +38,7 @@ class Target:
     has_rounding: bool
     has_dot4: bool
     has_scale: bool = False
+    has_dot_bf16: bool = False
     l1: int = 32 << 10
     l2: int = 1 << 20
     l3: int = 16 << 20
@@ -82,7 +84,13 @@ class Target:
 
     def plain(self) -> Target:
         """The same machine without its vectors: for code that is made quickly."""
-        return replace(self, name=f"{self.name} (plain)", vector_bytes=1, has_masks=False, has_dot4=False)
+        return replace(self, name=f"{self.name} (plain)", vector_bytes=1, has_masks=False, has_dot4=False,
+                       has_dot_bf16=False)  # fmt: skip
+
+    def relaxed(self, fast_math: frozenset[str]) -> Target:
+        """The same machine with the instructions that only some relaxations (options.FAST_MATH) permit: "bf16"."""
+        there = "bf16" in fast_math and self.vector_bytes == 64 and "+avx512bf16" in self.features.split(",")
+        return replace(self, has_dot_bf16=True) if there else self
 
     @property
     def arch(self) -> str:

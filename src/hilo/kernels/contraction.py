@@ -17,7 +17,7 @@ from hilo.kernels import contraction_pack as pack
 from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
 from hilo.kernels.contraction_bound import Panels, constant_of
 from hilo.kernels.contraction_nest import Nest, Place
-from hilo.kernels.contraction_plan import Plan, few_rows, plan, recipe
+from hilo.kernels.contraction_plan import Plan, Recipe, few_rows, paired, plan, recipe
 from hilo.kernels.contraction_product import lower_product, step_of_k
 from hilo.kernels.contraction_sizes import MANY, Expected, by_rows, is_static, planned_for, with_sizes
 from hilo.kernels.epilogue import Epilogue
@@ -69,7 +69,8 @@ def lower_block(op: Op, block: Contraction, target: Target) -> Lowered | None:
     `bufs`: where the part begins in lhs and rhs, the dense result of the part, scratch.
     """
     c, algorithm = classify(op), op.attrs.get("algorithm")
-    whole, part = (_Lowering(x, target, None, algorithm, (False, False)) for x in (c, block))
+    whole = _Lowering(c, target, None, algorithm, (False, False))
+    part = _Lowering(block, target, None, algorithm, (False, False), like=whole.r)
     if whole.swapped != part.swapped:
         return None
     p = whole.choose()[2]
@@ -81,7 +82,7 @@ class _Lowering:
     """Collects the phases of one contraction."""
 
     def __init__(self, c: Contraction, target: Target, epilogue: Epilogue | None, algorithm: tuple | None,
-                 constant: Sequence[bool], rows: Expected = MANY) -> None:  # fmt: skip
+                 constant: Sequence[bool], rows: Expected = MANY, like: Recipe | None = None) -> None:  # fmt: skip
         self.target = target
         self.expected_rows = rows  # of M, if that is known only at run time
         self.epilogue = epilogue
@@ -92,6 +93,8 @@ class _Lowering:
         if algorithm is not None and algorithm[5] == 1 and c.out.dtype.is_float:
             # several products come to about f32's precision: keep it
             self.rounding = [_ROUNDED.get(a) for a in algorithm[:2]]
+        if is_static(c.sizes) and self.rounding == [None, None]:
+            self.r = like or paired(self.r, c.lhs.dtype, c.rhs.dtype, c.sizes, target)
         self.numbers = (epilogue and epilogue.numbers) or (0, 1)
         self.swapped = self.should_swap(c)
         if self.swapped:
@@ -145,6 +148,8 @@ class _Lowering:
         """The operand where it lies, if a micro-kernel can walk it there."""
         c, r = self.c, self.r
         number = 0 if operand == "a" else 1
+        if r.pairs:
+            return self.pairs_in_place(operand)
         dtype = (c.lhs, c.rhs)[number].dtype
         row, column = (one_stride(d, operand) for d in ((c.m, c.k) if operand == "a" else (c.k, c.n)))
         narrow = dtype.name if operand == "b" and self.widens(dtype) else ""
@@ -156,6 +161,18 @@ class _Lowering:
                 return None
             return Place(self.numbers[number], 0, tuple((n, 2 * s) for n, s in batch), 2 * row, 1)
         return Place(self.numbers[number], 0, batch, row, column, narrow)
+
+    def pairs_in_place(self, operand: str) -> Place | None:
+        """An operand of bf16 as pairs, if it has k contiguous and begins each row with a whole pair."""
+        c = self.c
+        across = one_stride(c.m if operand == "a" else c.n, operand)
+        batch = [(d.size, getattr(d, operand)) for d in c.batch]
+        if across is None or one_stride(c.k, operand) != 1:
+            return None
+        if any(n % 2 for n in (c.sizes[3], across, *(stride for _, stride in batch))):
+            return None
+        strides = (across // 2, 1) if operand == "a" else (1, across // 2)
+        return Place(self.numbers[operand == "b"], 0, tuple((n, s // 2) for n, s in batch), *strides)
 
     def widens(self, dtype: DType) -> bool:
         """Whether micro-kernels widen elements of B of this type as they read them."""
@@ -184,11 +201,11 @@ class _Lowering:
         to = r.acc if r.parts == 1 else dtypes.i8 if r.parts == 4 else dtypes.i16
         pad = -k % r.parts
         ld = k + pad
-        if r.parts == 1 and ld * to.itemsize % 4096 == 0:
+        if (r.parts == 1 or r.pairs) and ld * to.itemsize % 4096 == 0:
             ld += _SKEW
         at = self.allocate(bt * m * ld * to.itemsize)
         unit = pack.rows_unit(
-            self.position("a"), (bt, m, k), ld, c.lhs.dtype, to, self.pointers(0, at), self.change(0), pad, self.target
+            self.position("a"), (bt, m, k), ld, dtypes.i16 if r.pairs else c.lhs.dtype, to, self.pointers(0, at), self.change(0), pad, self.target
         )
         self.add_phase("pack_a", unit, bt * m, k * 0.3)
         scale = ld * to.itemsize // r.size
@@ -197,7 +214,7 @@ class _Lowering:
     def packed_b(self) -> Place:
         c, r = self.c, self.r
         bt, _, n, k = c.sizes
-        source, dtype = self.position("b"), c.rhs.dtype
+        source, dtype = self.position("b"), dtypes.i16 if r.pairs else c.rhs.dtype
         if r.parts > 1:
             groups = -(-k // r.parts)
             at = self.allocate(bt * groups * n * 4)
@@ -235,6 +252,8 @@ class _Lowering:
     def kept(self) -> DType | None:
         """The type of B's elements in panels made when the program is planned; None if there can be none."""
         r, dtype = self.r, self.c.rhs.dtype
+        if self.constant_b and r.pairs:
+            return r.acc
         if not self.constant_b or r.parts > 1 or r.acc.is_complex or self.rounding[1] is not None:
             return None
         if self.widens(dtype) or self.is_ready(dtype, 1):
@@ -247,7 +266,7 @@ class _Lowering:
         c = self.c
         bt, _, n, k = p.sizes
         edges = [v * lanes for _, v, lanes, _ in p.edges(n % p.width, self.target)]
-        panels = Panels(c.batch, c.k, c.n, p.block_k, (*[p.width] * (n // p.width), *edges), dtype)
+        panels = Panels(c.batch, c.k, c.n, p.block_k, (*[p.width] * (n // p.width), *edges), dtype, self.r.parts)
         self.arranged[self.numbers[1]] = panels
         narrow = "" if self.is_ready(dtype, 1) or dtype is self.r.acc else dtype.name
         return Place(self.numbers[1], 0, ((bt, k * panels.columns),), panels.columns, 1, narrow, panels=True)

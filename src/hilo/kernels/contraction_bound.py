@@ -16,7 +16,8 @@ class Panels:
     its rows, one after the other.
 
     `batch`, `k`, `n`: how B lies in the operand (`Dim.b`). `widths`: of the panels; the last ones may reach beyond n,
-    with zeros there. `dtype`: of the elements as they are kept.
+    with zeros there. `dtype`: of the elements as they are kept. `parts`: 2 if these are pairs of bf16 along k, and k is
+    counted in pairs, of which the last may be half empty.
     """
 
     batch: tuple[Dim, ...]
@@ -25,6 +26,7 @@ class Panels:
     block_k: int
     widths: tuple[int, ...]
     dtype: DType
+    parts: int = 1
 
     @property
     def columns(self) -> int:
@@ -38,7 +40,11 @@ class Panels:
         dense = np.ascontiguousarray(operand).reshape(-1)  # as bytes: numpy strides no types that it does not know
         view = np.ndarray([d.size for d in dims], dense.dtype, dense.view(np.uint8), strides=strides)
         bt, k, n = (int(np.prod([d.size for d in ds], dtype=np.int64)) for ds in (self.batch, self.k, self.n))
-        b = view.reshape(bt, k, n).astype(self.dtype.np, copy=False)
+        b = view.reshape(bt, k, n)
+        if self.parts == 2:
+            b = paired(b)
+            k = b.shape[1]
+        b = b.astype(self.dtype.np, copy=False)
         out = (np.empty if self.columns == n else np.zeros)((bt, k * self.columns), self.dtype.np)
         equal = min(self.widths.count(self.widths[0]), n // self.widths[0])  # panels without zeros, all of one width
         whole = equal * self.widths[0]
@@ -55,6 +61,16 @@ class Panels:
                 panel[:, :, :live] = rows[:, :, column : column + live]
                 column += width
         return out
+
+
+def paired(b: np.ndarray) -> np.ndarray:
+    """[batch, k, n] of two bytes each as pairs along k, held as f32; zeros fill up the last pair."""
+    bt, k, n = b.shape
+    halves = np.zeros((bt, -(-k // 2), n, 2), np.uint16)
+    bits = np.ascontiguousarray(b).view(np.uint16)
+    halves[:, :, :, 0] = bits[:, 0::2]
+    halves[:, : k // 2, :, 1] = bits[:, 1::2]
+    return halves.view(np.float32)[..., 0]
 
 
 def constant_of(o: Op) -> Op | None:

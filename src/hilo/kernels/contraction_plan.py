@@ -42,13 +42,15 @@ TURNED_BYTES: Final = 320 << 10  # of it at most, on the stack
 CROWDED_ROWS: Final = 8  # lines that one set of a first-level cache holds
 LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
+PAIRED_ROWS: Final = 8  # from which packing B by pairs of bf16 pays
+PAIRED_K: Final = 8
 
 
 @record(frozen=True)
 class Recipe:
     """What is added up: `combine` (see microkernel.COMBINE) on accumulators that are `acc` elements, held as `scalar`.
 
-    `parts`: elements of k in one 32-bit lane (4 or 2 for packed integers). Complex numbers are matrices of their parts.
+    `parts`: elements of k in one 32-bit lane (4 or 2 for packed integers, 2 for bf16). Complex numbers are matrices of their parts.
     """
 
     combine: str
@@ -59,6 +61,11 @@ class Recipe:
     @property
     def size(self) -> int:
         return held_type(self.acc).size
+
+    @property
+    def pairs(self) -> bool:
+        """Whether lanes are pairs of bf16, one after the other along k, as they lie in memory."""
+        return self.combine == "dot_bf16"
 
 
 def recipe(lhs: DType, rhs: DType, out: DType, target: Target) -> Recipe:
@@ -82,6 +89,15 @@ def recipe(lhs: DType, rhs: DType, out: DType, target: Target) -> Recipe:
     if lhs in small and rhs in small:
         return Recipe("dot2", "i32", dtypes.i32, 2)
     return Recipe("mul", "i32", dtypes.i32)
+
+
+def paired(r: Recipe, lhs: DType, rhs: DType, sizes: tuple[int, int, int, int], target: Target) -> Recipe:
+    """`r`, by pairs of bf16 where the machine may sum these up and enough is done with each to pay for packing."""
+    if not (target.has_dot_bf16 and lhs is rhs is dtypes.bf16 and r.acc is dtypes.f32):
+        return r
+    _, m, n, k = sizes
+    pays = m >= PAIRED_ROWS and 2 * n > target.lanes(dtypes.f32) and k >= PAIRED_K
+    return Recipe("dot_bf16", "f32", dtypes.f32, 2) if pays else r
 
 
 @record(frozen=True)

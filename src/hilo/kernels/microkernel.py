@@ -26,6 +26,7 @@ COMBINE: Final[dict[str, Combine]] = {
     "or": lambda b, acc, x, y: b.or_(acc, b.and_(x, y)),
     "dot4": lambda b, acc, x, y: b.dot(4, acc, x, y),
     "dot2": lambda b, acc, x, y: b.dot(2, acc, x, y),
+    "dot_bf16": lambda b, acc, x, y: b.dot_bf16(acc, b.bitcast(x, "i32"), b.bitcast(y, "i32")),  # pairs, held as f32
 }
 _GROUP: Final = 7  # rows reached from one base address: 1, 2, 4 times, 3 (and twice 3) and 5 times the row stride
 

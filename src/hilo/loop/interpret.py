@@ -262,6 +262,11 @@ class _Machine:
 
     do_dot2 = do_dot4
 
+    def do_dot_bf16(self, node: Node, env: Env, acc: Any, a: Any, b: Any) -> Any:
+        high = np.int32(-65536)
+        upper = fma(np.bitwise_and(a, high).view(np.float32), np.bitwise_and(b, high).view(np.float32), acc)
+        return fma(np.left_shift(a, 16).view(np.float32), np.left_shift(b, 16).view(np.float32), upper)
+
     def do_select(self, node: Node, env: Env, c: Any, a: Any, b: Any) -> Any:
         return np.where(c, a, b)
 

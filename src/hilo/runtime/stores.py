@@ -22,7 +22,9 @@ def tuned_of(options: Options, target: Target) -> Tuned:
     """What was measured for kernels of `target`, beside the cache that the options name."""
     from hilo.runtime.tuned import Tuned
 
-    return Tuned(options.cache_dir, cpu=target.cpu, features=target.features, lanes=str(target.vector_bytes))
+    relaxed = {"dot": "bf16"} if target.has_dot_bf16 else {}
+    machine = {"cpu": target.cpu, "features": target.features, "lanes": str(target.vector_bytes)}
+    return Tuned(options.cache_dir, **machine, **relaxed)
 
 
 @cache
