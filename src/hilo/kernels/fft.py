@@ -73,10 +73,8 @@ def _matrix(s: Split, part: DType) -> int:
 
 
 def _flat(s: Split, part: np.dtype) -> np.ndarray:
-    """All tables in one array: of passes as pairs, of turns as runs of real, then of imaginary parts per row."""
-    tables = s.tables()
-    flat = [np.stack([np.real(x), np.imag(x)], axis=-1 if i < 2 else 1).reshape(-1) for i, x in enumerate(tables)]
-    return np.concatenate(flat).astype(part)
+    """All tables in one array."""
+    return np.concatenate([x.astype(part).reshape(-1) for x in s.tables])
 
 
 class _Writer:
@@ -98,7 +96,7 @@ class _Writer:
         self.butterfly = Butterfly(b, target.has_fma)
         bufs = self.func.params[0]
         self.source, self.table, self.result = (pointer(b, bufs, i) for i in range(3))
-        counts = [2 * x.size for x in s.tables()]
+        counts = [x.size for x in s.tables]
         self.tables = [b.gep(self.table, sum(counts[:i]) * self.size) for i in range(len(counts))]
         spaces = max(s.n1 if name != "fft_rows" else 0, s.n2 if name != "fft_columns" else 0)
         self.spaces = [b.alloca(spaces * 2 * self.step) for _ in range(2)]

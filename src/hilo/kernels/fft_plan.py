@@ -83,12 +83,14 @@ class Split:
         """The first row of each block of rows."""
         return np.minimum(np.arange(self.blocks1) * self.lanes, self.n1 - self.lanes)
 
+    @cached_property
     def tables(self) -> list[np.ndarray]:
-        """Complex roots of unity: of the passes of both transforms, then of the turns between them: for each element,
-        or for the first row of each block, and for the rows of a block."""
+        """Roots of unity as real and imaginary parts: of the passes of both transforms, as pairs; then of the turns
+        between them, as runs of each part: for each element, or for the first row of each block, and for the rows of a
+        block."""
         columns = np.arange(self.n2)
         rows = [np.arange(self.n1)] if self.has_whole_table else [self.starts(), np.arange(self.lanes)]
-        turns = [_roots(np.outer(r, columns), self.n1 * self.n2) for r in rows]
+        turns = [_roots(np.outer(r, columns), self.n1 * self.n2, axis=1) for r in rows]
         return [pass_roots(self.first), pass_roots(self.second), *turns]
 
 
@@ -116,12 +118,14 @@ def _work(passes: tuple[int, ...]) -> float:
 
 def pass_roots(passes: tuple[int, ...]) -> np.ndarray:
     """Root [p, k - 1] of each pass: what output k of butterfly p is multiplied by; the last pass has none."""
-    n, found = prod(passes), [np.zeros(0, np.complex128)]
+    n, found = prod(passes), [np.zeros((0, 2))]
     for r in passes[:-1]:
-        found.append(_roots(np.outer(np.arange(n // r), np.arange(1, r)), n).reshape(-1))
+        found.append(_roots(np.outer(np.arange(n // r), np.arange(1, r)), n, axis=2).reshape(-1, 2))
         n //= r
     return np.concatenate(found)
 
 
-def _roots(k: np.ndarray, n: int) -> np.ndarray:
-    return np.exp(-2j * np.pi * (k % n) / n)
+def _roots(k: np.ndarray, n: int, axis: int) -> np.ndarray:
+    """exp(-2 pi i k / n), its real and imaginary parts along a new axis."""
+    angle = (k % n) * (-2 * np.pi) * (1 / n)
+    return np.stack([np.cos(angle), np.sin(angle)], axis)
