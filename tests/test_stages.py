@@ -38,6 +38,7 @@ HOLDS = {
     "llvm": "define",
     "asm": "ret",
     "c": "int32_t",
+    "header": "int32_t hilo_main(",
     "memory": "temporaries",
     "memory.svg": "<svg",
     "memory_before.svg": "<svg",
@@ -57,7 +58,10 @@ def test_stages_of_programs_and_executables(stage: str) -> None:
     assert hilo.inspect(executable, stage) == executable.inspect(stage)
     if STAGES[named(stage)].of != "code":  # code has addresses, or names, that follow the process
         assert executable.inspect(stage) == shown
-    if isinstance(shown, bytes):
+    if stage == "object":
+        assert isinstance(shown, bytes)
+        assert shown.startswith(b"\x7fELF")
+    elif isinstance(shown, bytes):
         x = np.arange(32, dtype=np.float32).reshape(4, 8) / 32
         (again,), (expected,) = hilo.interpret(shown, x), hilo.interpret(TEXT, x)
         assert np.allclose(again, expected)

@@ -128,14 +128,16 @@ def inspect(program: Program | Executable, stage: str, *, entry: str = "main", t
     stage      of the program as it came: "stablehlo", "hlo", "hlo_serialized" (XLA's HloModuleProto, as bytes);
                optimized: "optimized" (our IR), "optimized_hlo", "optimized_hlo_serialized" (bytes),
                "optimized_hlo_dot" or "dot" (a graph that Graphviz draws);
-               compiled: "llvm", "asm", "c", "memory", "memory.svg"
+               compiled: "llvm", "asm", "c", "object" (a file, as bytes), "header" (in C, of the object file), "memory",
+               "memory.svg"
+    target     what the code is for: "host", or a named machine, which may be one that this one cannot run code for
     elide      leave out constants of more than so many elements (for reading; not of stages of an executable)
 
     Nothing is compiled for stages that need no code. Raises `Error` for a stage that there is not, `Unsupported` for
     a program that HLO has no form for.
     """
-    from hilo.options import Options
     from hilo.inspection import inspect_module
+    from hilo.options import Options
     from hilo.runtime.executable import Executable
 
     _expect(

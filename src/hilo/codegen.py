@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hilo.trace import Trace
 
 GROUP = 16  # functions per LLVM module
+MOST_CONSTANTS = 1 << 30  # bytes of constants in an object file: its code must reach them
 
 
 class Code:
@@ -48,12 +49,33 @@ class Code:
         from hilo.backend import llvm
 
         texts = [llvm.emit(g, self.target) for g in self.groups]
-        modules = dict.fromkeys(h.target.text for h in self.program.hosts if h.target.convention == "llvm")
-        if modules:  # the entry, which calls them, is in the last group
-            from hilo.backend.link import link
-
-            texts[-1] = link(texts[-1], modules, self.target)
+        texts[-1] = self.linked(texts[-1])  # the entry, which makes custom calls, is in the last group
         return texts
+
+    def linked(self, text: str) -> str:
+        """A module with the custom calls in LLVM IR that it needs."""
+        modules = dict.fromkeys(h.target.text for h in self.program.hosts if h.target.convention == "llvm")
+        if not modules:
+            return text
+        from hilo.backend.link import link
+
+        return link(text, modules, self.target)
+
+    def object_file(self, symbol: str) -> bytes:
+        """All functions in one object file, of which others see `symbol`, the entry, and its table of constants.
+
+        Raises `Unsupported` for a program with run-time sizes.
+        """
+        from hilo.backend import cpu, llvm, llvm_data
+
+        program = self.program
+        if program.symbols is not None:
+            raise Unsupported("an object file has no run-time sizes: compile the program for shapes of its arguments")
+        if sum(c.nbytes for c in program.constants) > MOST_CONSTANTS:
+            raise Unsupported(f"constants of more than {MOST_CONSTANTS >> 20} MiB fit in no object file")
+        functions = [f for g in group(program, portable=True, cached=False, entry=symbol) for f in g]
+        text = self.linked(llvm.emit(functions, self.target, {symbol}))
+        return cpu.compile(text + llvm_data.arrays(f"{symbol}_constants", program.constants), self.target)
 
     def text(self, form: str) -> str:
         """ "llvm", "asm", "kernels" (a table), or "c", if the target has no vectors."""
@@ -104,9 +126,9 @@ def check_portable(program: Program) -> None:
         raise Unsupported(f"custom call target {h.target.name!r} {what}", loc=h.op.loc, op=h.op.kind.full_name)
 
 
-def group(program: Program, *, portable: bool = False, cached: bool = True) -> list[list[Func]]:
-    """The program's functions, named, in groups for code generation; the last one holds the entry. `cached`: what other
-    programs share is apart, so that they find it in the cache."""
+def group(program: Program, *, portable: bool = False, cached: bool = True, entry: str = "entry") -> list[list[Func]]:
+    """The program's functions, named, in groups for code generation; the last one holds the one called `entry`.
+    `cached`: what other programs share is apart, so that they find it in the cache."""
     helpers: dict[str, Func] = {}
     kernels: list[Func] = []
     seen: set[int] = set()
@@ -119,18 +141,18 @@ def group(program: Program, *, portable: bool = False, cached: bool = True) -> l
                 helpers.setdefault(h.name, h)
             phase.func.name = f"k{len(kernels)}_{call.op.name}"
             kernels.append(phase.func)
-    entry = emit_entry(program, portable=portable)
+    last = emit_entry(program, entry, portable=portable)
     if program.symbols is not None:
-        entry.append(emit_shapes(program))
-    needed = called(entry)
+        last.append(emit_shapes(program))
+    needed = called(last)
     own_helpers = [h for h in helpers.values() if h.attrs.get("rare") or not cached]
     kernels = [*own_helpers, *(k for k in kernels if k.name in needed)]
     shared = [[h] for h in helpers.values() if not h.attrs.get("rare")] if cached else []
     own = [kernels[i : i + GROUP] for i in range(0, len(kernels), GROUP)]
-    if own and len(own[-1]) + len(entry) <= GROUP:
-        own[-1] = [*own[-1], *entry]
+    if own and len(own[-1]) + len(last) <= GROUP:
+        own[-1] = [*own[-1], *last]
     else:
-        own.append(entry)
+        own.append(last)
     return [*shared, *own]
 
 

@@ -5,10 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from hilo.errors import Error
+from hilo.errors import Error, Unsupported
+from hilo.gc_pause import gc_paused
 from hilo.ir.module import Function, Module
 from hilo.options import Options
-from hilo.pipeline import PHASES, SOMETIMES, Pass, ProgramText, choices, compile_module, optimize, plan, stage_modules
+from hilo.pipeline import (
+    PHASES,
+    SOMETIMES,
+    Pass,
+    ProgramText,
+    choices,
+    compile_module,
+    optimize,
+    plan,
+    portable_code,
+    stage_modules,
+)
 from hilo.stages import STAGES, named, show_optimized, show_source
 from hilo.trace import Trace, program_text, run_passes
 
@@ -23,7 +35,7 @@ def text_after(module: Module, phase: str, *, entry: str = "main", target: str =
         raise Error(f"no phase {phase!r}; there are {', '.join(PHASES)}")
     options = Options.from_env() if options is None else options
     if phase == "codegen":
-        return compile_module(module, entry=entry, target=target, options=options).text("llvm")
+        return str(inspect_module(module, "llvm", entry=entry, target=target, options=options))
     trace = Trace(options)
     try:
         f = optimize(module, entry, options, trace)
@@ -53,7 +65,30 @@ def inspect_module(module: Module, stage: str, *, entry: str = "main", target: s
             return show_optimized(name, optimize(module, entry, options), module.name, elide)
         except ComputedSize:
             pass  # several programs, which an executable shows
+    elif name in ("object", "header") or is_foreign(target, options):
+        return code_elsewhere(module, name, entry, target, options)
     return compile_module(module, entry=entry, target=target, options=options).inspect(name)
+
+
+def is_foreign(target: str, options: Options) -> bool:
+    """Whether code for the target that is asked for does not run on this machine."""
+    from hilo.backend.target import Target
+
+    return not Target.host().includes(Target.named(target if target != "host" else options.target))
+
+
+def code_elsewhere(module: Module, stage: str, entry: str, target: str, options: Options) -> str | bytes:
+    """A stage of the code of a program that is not to run in this process, and maybe not on this machine."""
+    from hilo.backend.target import Target
+    from hilo.passes.computed_size import ComputedSize
+
+    machine = Target.named(target if target != "host" else options.target)
+    with gc_paused():
+        try:
+            f = optimize(module, entry, options)
+        except ComputedSize:
+            raise Unsupported(f"@{entry} computes sizes: it is several programs, for this machine only") from None
+        return portable_code(f, stage, machine, options)
 
 
 def optimized_text(module: Module, *, entry: str = "main", passes: Iterable[str] | None = None) -> str:

@@ -189,7 +189,7 @@ def settings(target: str, threads: int | None, options: Options) -> tuple[Target
         raise Error(f"threads must be from 1 to {MOST_THREADS}, not {threads}")
     machine = Target.named(target if target != "host" else options.target)
     if not Target.host().includes(machine):
-        raise Error(f"this machine cannot run code for {machine.name}")
+        raise Error(f"this machine cannot run code for {machine.name}; hilo compile --emit object makes it for others")
     return machine, threads
 
 
@@ -256,9 +256,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
            keep: Callable[[Image], None] | None = None) -> Executable:  # fmt: skip
     """Plan, generate code, load. `donated`: arguments, and the result that each is meant for, if that is said;
     `module` has the functions that custom calls name; `keep`: as `compile_module` has it."""
-    from hilo.backend.target import Target
-    from hilo.codegen import Code, generate
-    from hilo.kernels.pins import unasked
+    from hilo.codegen import generate
     from hilo.plan.report import memory_report
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
@@ -315,9 +313,8 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
             return memory.details()
         if phase in ("memory.svg", "memory_before.svg"):
             return memory.svg(assigned=phase == "memory.svg")
-        if phase == "c":  # the C emitter has no vectors: kernels made for one lane
-            with unasked():
-                return Code(plan(f, Target.named("scalar")), Target.named("scalar"), portable=True).text("c")
+        if phase in ("c", "object", "header"):
+            return portable_code(f, phase, machine, options)
         if phase in ("llvm", "asm", "kernels"):
             return code.text(phase)
         return program_text(trace.after(phase))
@@ -333,6 +330,31 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         keep=(code.loaded,),
         profile=() if profile is None else (profile,),
     )
+
+
+def portable_code(f: Function, stage: str, machine: Target, options: Options) -> str | bytes:
+    """A stage of the code of a function that has gone through the passes, for use outside of this process, on whatever
+    machine; "c" is for any."""
+    from hilo.backend.target import Target
+    from hilo.codegen import Code
+    from hilo.kernels.pins import unasked
+    from hilo.plan.header import header, symbol_of
+
+    if stage == "c":  # the C emitter has no vectors: kernels made for one lane
+        with unasked():
+            return Code(plan(f, Target.named("scalar")), Target.named("scalar"), portable=True).text("c")
+    machine = machine.relaxed(options.fast_math) if options.opt else machine.plain()
+    with choices(options, machine):
+        program = plan(f, machine, limit=options.memory_limit)
+    if stage.startswith("memory"):
+        from hilo.plan.report import memory_report
+
+        report = memory_report(program)
+        return report.details() if stage == "memory" else report.svg(assigned=stage == "memory.svg")
+    code = Code(program, machine, portable=True)
+    if stage == "header":
+        return header(program, machine.name)
+    return code.object_file(symbol_of(program)) if stage == "object" else code.text(stage)
 
 
 def choices(options: Options, machine: Target) -> AbstractContextManager[None]:

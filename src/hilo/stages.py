@@ -36,6 +36,8 @@ STAGES: Final[dict[str, Stage]] = {
     "llvm": Stage("LLVM IR", "code"),
     "asm": Stage("assembly", "code"),
     "c": Stage("portable C", "code"),
+    "object": Stage("an object file, whose entry the header declares", "code", binary=True),
+    "header": Stage("the C header of the object file", "code"),
     "memory": Stage("what memory goes to, with a picture of letters", "code"),
     "memory.svg": Stage("a picture of the memory", "code"),
     "memory_before.svg": Stage("the same before buffers share memory", "code"),

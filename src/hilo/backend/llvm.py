@@ -6,7 +6,7 @@ equal text: caches key on it. Floating point is strict: no fast-math flags, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from hilo.backend.llvm_effects import Effects
 from hilo.backend.llvm_text import ModuleWriter, symbol, type_text
@@ -23,10 +23,11 @@ _METADATA = """
 """
 
 
-def emit(funcs: Sequence[Func], target: Target) -> str:
+def emit(funcs: Sequence[Func], target: Target, public: Collection[str] | None = None) -> str:
     """A module with `funcs` as LLVM IR text for `target`.
 
-    A function is external unless it has the attribute `private`; functions called that are not in `funcs` are declared.
+    A function is external unless it has the attribute `private`, or is not among `public`, if those are named.
+    Functions called that are not in `funcs` are declared.
     Function attributes read: private, inline ("always", "never"), noalias (names of pointer parameters).
     """
     from hilo.backend.cpu import data_layout
@@ -34,7 +35,7 @@ def emit(funcs: Sequence[Func], target: Target) -> str:
     module = ModuleWriter(target)
     for f in funcs:
         module.defined.add(f.name)
-    parts = [_Emitter(module, f).text() for f in funcs]
+    parts = [_Emitter(module, f).text(public is not None and f.name not in public) for f in funcs]
     head = f'target triple = "{target.triple}"\ntarget datalayout = "{data_layout(target.triple)}"\n'
     declared = [d for name, d in sorted(module.declared.items()) if name not in module.defined]
     cpu = f' "target-cpu"="{target.cpu}"' if target.cpu else ""
@@ -51,7 +52,7 @@ class _Emitter(Values, Effects):
         self.results: dict[Node, list[str]] = {}  # of structured nodes
 
     # ---- the function
-    def text(self) -> str:
+    def text(self, private: bool = False) -> str:
         f = self.func
         noalias = set(f.attrs.get("noalias") or ())
         params = []
@@ -60,7 +61,7 @@ class _Emitter(Values, Effects):
             extra = " noalias" if p.type.scalar == "ptr" and p.attrs["name"] in noalias else ""
             params.append(f"{type_text(p.type)}{extra} %p{i}")
         inline = {"always": " alwaysinline", "never": " noinline"}.get(f.attrs.get("inline") or "", "")
-        linkage = "internal " if f.attrs.get("private") else ""
+        linkage = "internal " if private or f.attrs.get("private") else ""
         head = f"define {linkage}{type_text(f.ret)} {symbol(f.name)}({', '.join(params)}){inline} #0 {{\nentry:"
         run(self.block(f.body))
         if not f.body.nodes or f.body.nodes[-1].kind != "ret":

@@ -4,7 +4,9 @@ instruction set. Imports loop and ir.dtypes; LLVM only when the host is asked fo
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Final
 
 from hilo.errors import Error
@@ -14,6 +16,8 @@ from hilo.loop.nodes import SIZES, VType
 from hilo.record import record, replace
 
 LINUX_X86: Final = "x86_64-unknown-linux-gnu"
+LINUX_ARM: Final = "aarch64-unknown-linux-gnu"
+NO_SIZES: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @record(frozen=True)
@@ -50,7 +54,8 @@ class Target:
 
     @staticmethod
     def named(name: str) -> Target:
-        """`x86-avx512-vnni`, `x86-avx512`, `x86-avx2`, `x86-sse2`, `scalar` (no vectors, for portable C), or `host`.
+        """`x86-avx512-vnni`, `x86-avx512`, `x86-avx2`, `x86-sse2`, `arm-neon-dotprod`, `arm-neon` (64-bit machines),
+        `scalar` (no vectors, for portable C), or `host`.
 
         Raises `Error` for another name.
         """
@@ -97,7 +102,8 @@ class Target:
         return self.triple.split("-")[0]
 
 
-def _x86(name: str, cpu: str, features: str, level: int, dot4: bool = False, **caches: int) -> Target:
+def _x86(name: str, cpu: str, features: str, level: int, dot4: bool = False,
+         caches: Mapping[str, int] = NO_SIZES) -> Target:  # fmt: skip
     """An x86-64 machine of a micro-architecture level: 1 (SSE2), 3 (AVX2, FMA) or 4 (AVX-512)."""
     return Target(
         name=name,
@@ -111,6 +117,24 @@ def _x86(name: str, cpu: str, features: str, level: int, dot4: bool = False, **c
         has_rounding=level >= 3,
         has_dot4=dot4,
         has_scale=level == 4,
+        has_dot_bf16=False,
+        **caches,
+    )
+
+
+def _arm(name: str, cpu: str, features: str, caches: Mapping[str, int] = NO_SIZES) -> Target:
+    """A 64-bit Arm machine: vectors of 16 bytes (NEON), which all of them have."""
+    return Target(
+        name=name,
+        triple=LINUX_ARM,
+        cpu=cpu,
+        features=features,
+        vector_bytes=16,
+        registers=32,
+        has_fma=True,
+        has_masks=False,
+        has_rounding=True,
+        has_dot4=False,
         **caches,
     )
 
@@ -124,6 +148,8 @@ NAMED: Final[dict[str, Target]] = {
         _x86("x86-avx512", "x86-64-v4", _WIDE, 4),
         _x86("x86-avx2", "x86-64-v3", "", 3),
         _x86("x86-sse2", "x86-64", "", 1),
+        _arm("arm-neon-dotprod", "generic", "+dotprod"),
+        _arm("arm-neon", "generic", ""),
         # One element at a time, for emitters without vectors; on x86-64 LLVM makes code for it, too.
         replace(_x86("scalar", "x86-64", "", 1), vector_bytes=1),
     )
@@ -158,13 +184,24 @@ def _host() -> Target:
     from hilo.backend.llvm_library import host
 
     triple, cpu, has = host()
-    if triple.split("-")[0] != "x86_64":
-        raise Error(f"hilo compiles for x86-64 hosts; this one is {triple}")
+    return described(triple, cpu, has, _cache_sizes())
+
+
+def described(triple: str, cpu: str, has: Mapping[str, bool], caches: Mapping[str, int] = NO_SIZES) -> Target:
+    """The machine that LLVM describes: a triple, the CPU's name, the features that it has or lacks.
+
+    Raises `Error` for a machine of another kind than we make code for.
+    """
+    kind = triple.split("-")[0]
+    features = ",".join(f"{'+' if on else '-'}{f}" for f, on in sorted(has.items()) if f != "prefer-256-bit")
+    if kind == "aarch64" and "linux" in triple:
+        return _arm(f"arm-{cpu}", cpu, features, caches)
+    if kind != "x86_64":
+        raise Error(f"hilo compiles for hosts of x86-64 and, with Linux, AArch64; this one is {triple}")
     level = 1
     if all(has.get(f) for f in ("avx2", "fma", "bmi2", "f16c")):
         level = 3
     if level == 3 and all(has.get(f) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")):
         level = 4
-    features = ",".join(f"{'+' if on else '-'}{f}" for f, on in sorted(has.items()) if f != "prefer-256-bit")
     dot4 = level == 4 and bool(has.get("avx512vnni"))
-    return _x86(f"x86-{cpu}", cpu, f"{features},{_WIDE}", level, dot4=dot4, **_cache_sizes())
+    return _x86(f"x86-{cpu}", cpu, f"{features},{_WIDE}", level, dot4, caches)

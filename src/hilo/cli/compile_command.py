@@ -32,6 +32,7 @@ def command(file: str, entry: str, target: str, opt: int | None, phase: str | No
     hilo compile model.mlir                 compile, and print a summary
     hilo compile model.mlir --to=fuse       the IR after fusion
     hilo compile model.mlir --emit asm      assembly
+    hilo compile model.mlir --target arm-neon --emit object -o model.o    for programs in C
     hilo compile model.mlir --emit dot      the optimized program as a graph, for dot -Tsvg
     hilo compile model.mlir --emit optimized_hlo_serialized -o model.hlo.pb
     hilo compile model.mlir --emit memory   what memory goes to, with a picture (memory.svg: as a file)

@@ -1,0 +1,180 @@
+"""Code for 64-bit Arm machines: made everywhere, run where there are a C compiler for them and qemu."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import pytest
+from arm_runs import Program, needs_emulator
+from registry_runs import Batch  # pyright: ignore[reportMissingImports]
+
+import hilo
+from hilo.backend.target import NAMED, Target, described
+from hilo.errors import Error, Unsupported
+from hilo.ir.op import OpDef
+from hilo.testing.pieces import all_ops
+
+ARM = [name for name, t in NAMED.items() if t.arch == "aarch64"]
+MACHINE = 183  # EM_AARCH64
+APART = ("hilo", "interpreter")  # dialects of what is inside, and of what only the interpreter has
+NOT_RUN = ("stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
+DEFS = [d for d in all_ops() if d.full_name.partition(".")[0] not in APART and d.full_name not in NOT_RUN]
+PARTS = 8  # programs that all the examples go into
+
+PRODUCT = """
+func.func @main(%a: tensor<{m}x{k}x{t}>, %b: tensor<{k}x{n}x{t}>) -> tensor<{m}x{n}x{out}> {{
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+    : (tensor<{m}x{k}x{t}>, tensor<{k}x{n}x{t}>) -> tensor<{m}x{n}x{out}>
+  return %0 : tensor<{m}x{n}x{out}>
+}}
+"""
+
+
+def product(m: int, k: int, n: int, t: str = "f32", out: str = "f32") -> str:
+    return PRODUCT.format(m=m, k=k, n=n, t=t, out=out)
+
+
+def unary(op: str, t: str, to: str = "") -> str:
+    to = to or t
+    return f"""func.func @main(%x: tensor<1003x{t}>) -> tensor<1003x{to}> {{
+      %y = stablehlo.{op} %x : (tensor<1003x{t}>) -> tensor<1003x{to}>
+      return %y : tensor<1003x{to}>
+    }}"""
+
+
+def shown(text: str, stage: str, target: str = "arm-neon") -> str:
+    out = hilo.inspect(text, stage, target=target)
+    assert isinstance(out, str)
+    return out
+
+
+def assembly(text: str, target: str = "arm-neon") -> str:
+    return shown(text, "asm", target)
+
+
+def loops(text: str) -> list[list[str]]:
+    """The innermost loops of a function in assembly: instructions from a label to the branch back to it."""
+    lines = [line.strip() for line in text.splitlines()]
+    found: list[list[str]] = []
+    start: dict[str, int] = {}
+    for i, line in enumerate(lines):
+        if line.endswith(":"):
+            start[line[:-1]] = i
+            continue
+        words = line.split()
+        if words and words[0].startswith("b.") and words[-1] in start:
+            body = lines[start[words[-1]] + 1 : i]
+            if not any(x.endswith(":") or x.startswith(("b.", "b\t", "bl")) for x in body):
+                found.append([x.split()[0] for x in body if x and x[0] not in "./"])
+    return found
+
+
+def machine_of(data: bytes) -> int:
+    assert data[:6] == b"\x7fELF\x02\x01"
+    return struct.unpack_from("<H", data, 18)[0]
+
+
+# ---- what is known of machines
+def test_hosts_are_recognized() -> None:
+    caches = {"l1": 64 << 10, "l2": 1 << 20}
+    t = described("aarch64-unknown-linux-gnu", "neoverse-n1", {"neon": True, "dotprod": True, "sve": False}, caches)
+    assert (t.name, t.cpu, t.features) == ("arm-neoverse-n1", "neoverse-n1", "+dotprod,+neon,-sve")
+    assert (t.vector_bytes, t.registers, t.has_fma, t.has_masks, t.l1) == (16, 32, True, False, 64 << 10)
+    assert t.includes(Target.named("arm-neon"))
+    old = described("aarch64-unknown-linux-gnu", "cortex-a53", {"neon": True})
+    assert old.includes(Target.named("arm-neon"))
+    assert not old.includes(Target.named("x86-sse2"))
+    assert not Target.named("x86-avx512").includes(old)
+    with pytest.raises(Error, match="riscv64"):
+        described("riscv64-unknown-linux-gnu", "generic", {})
+
+
+def test_code_for_others_does_not_run_here() -> None:
+    if Target.host().arch == "aarch64":
+        pytest.skip("this is such a machine")
+    with pytest.raises(Error, match=r"cannot run code for arm-neon.*--emit object"):
+        hilo.compile(product(4, 4, 4), target="arm-neon")
+
+
+# ---- code, without such a machine
+def batches(defs: Sequence[OpDef], parts: int) -> Iterable[Batch]:
+    for i in range(parts):
+        yield Batch((d, types, attrs) for d in defs[i::parts] for types, attrs in d.examples)
+
+
+@pytest.mark.parametrize("target", ARM)
+def test_objects_hold_code_of_all_ops(target: str) -> None:
+    batch = Batch((d, *d.examples[0]) for d in DEFS if d.examples)
+    data = hilo.inspect(batch.module(), "object", target=target)
+    assert isinstance(data, bytes)
+    assert machine_of(data) == MACHINE
+
+
+@pytest.mark.parametrize("target", ARM)
+@pytest.mark.parametrize("t", ["f32", "f64"])
+def test_products_are_multiply_adds_by_lanes(target: str, t: str) -> None:
+    text = assembly(product(64, 96, 64, t, t), target)
+    count = {"f32": "4s", "f64": "2d"}[t]
+    sums = max(loops(text), key=lambda body: body.count("fmla"))
+    assert sums.count("fmla") >= 12, text
+    assert not {"fmul", "fadd", "dup", "str", "stp"} & set(sums), "multiply-adds alone, all sums in registers"
+    assert f".{count}, v" in text
+
+
+def test_elementwise_code_is_vectors() -> None:
+    text = assembly(unary("floor", "f32"))
+    assert "frintm" in text and ".4s" in text  # noqa: PT018
+    text = assembly(unary("round_nearest_even", "f64"))
+    assert "frintx" in text and ".2d" in text  # noqa: PT018
+    text = assembly(unary("exponential", "f32"))
+    assert text.count("fmla") >= 4, "polynomials of vectors"
+    assert "bl\texp" not in text, "no call of the C library"
+
+
+def test_header_and_object_go_together() -> None:
+    header = shown(product(3, 4, 5), "header")
+    assert "int32_t hilo_main(struct hilo_ctx *ctx" in header
+    assert "[1] f32[4,5], 80 bytes" in header
+    assert "compiled by hilo for arm-neon" in header
+    data = hilo.inspect(product(3, 4, 5), "object", target="arm-neon")
+    assert isinstance(data, bytes)
+    assert b"\0hilo_main\0" in data
+
+
+def test_run_time_sizes_have_no_object() -> None:
+    text = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+      %y = stablehlo.add %x, %x : tensor<?xf32>
+      return %y : tensor<?xf32>
+    }"""
+    with pytest.raises(Unsupported, match="run-time sizes"):
+        hilo.inspect(text, "object", target="arm-neon")
+
+
+def test_c_text_is_the_same_for_all_targets() -> None:
+    assert hilo.inspect(product(3, 4, 5), "c", target="arm-neon") == hilo.inspect(product(3, 4, 5), "c")
+
+
+# ---- code that runs
+def check_examples(batch: Batch, target: str, folder: Path) -> list[str]:
+    """What is wrong with the examples of a batch."""
+    folder.mkdir()
+    inputs = [batch.inputs(seed) for seed in range(3)]
+    results = Program(batch.module(), folder, target)(*inputs)
+    return [line for arrays, got in zip(inputs, results, strict=True)
+            for line in batch.differences(arrays, got, batch.expected(arrays))]  # fmt: skip
+
+
+@needs_emulator
+def test_examples_of_all_ops_run(tmp_path: Path) -> None:
+    wrong = [x for i, b in enumerate(batches(DEFS, PARTS)) for x in check_examples(b, "arm-neon", tmp_path / str(i))]
+    assert not wrong, "\n".join(wrong[:10])
+
+
+@needs_emulator
+def test_examples_of_products_run_with_dot_products_of_bytes(tmp_path: Path) -> None:
+    products = [d for d in DEFS if any(word in d.name for word in ("dot", "convolution", "einsum"))]
+    (batch,) = batches(products, 1)
+    wrong = check_examples(batch, "arm-neon-dotprod", tmp_path / "0")
+    assert not wrong, "\n".join(wrong[:10])
