@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from hilo.backend import x86_products
 from hilo.backend.llvm_effects import Effects
 from hilo.backend.llvm_text import ModuleWriter, symbol, type_text
 from hilo.backend.llvm_values import Values
@@ -28,14 +29,19 @@ def emit(funcs: Sequence[Func], target: Target, public: Collection[str] | None =
 
     A function is external unless it has the attribute `private`, or is not among `public`, if those are named.
     Functions called that are not in `funcs` are declared.
-    Function attributes read: private, inline ("always", "never"), noalias (names of pointer parameters).
+    Function attributes read: private, inline ("always", "never"), noalias (names of pointer parameters), product (for
+    which there may be assembly).
     """
     from hilo.backend.cpu import data_layout
 
     module = ModuleWriter(target)
-    for f in funcs:
-        module.defined.add(f.name)
-    parts = [_Emitter(module, f).text(public is not None and f.name not in public) for f in funcs]
+    private = {f.name for f in funcs if f.attrs.get("private") or (public is not None and f.name not in public)}
+    products = [f for f in funcs if "product" in f.attrs]
+    assembled = {f: lines for f in products if (lines := x86_products.assembly(f, target, f.name in private))}
+    parts = [f'module asm "{line}"' for lines in assembled.values() for line in lines]
+    written = [f for f in funcs if f not in assembled]
+    module.defined.update(f.name for f in written)
+    parts += [_Emitter(module, f).text(f.name in private) for f in written]
     head = f'target triple = "{target.triple}"\ntarget datalayout = "{data_layout(target.triple)}"\n'
     declared = [d for name, d in sorted(module.declared.items()) if name not in module.defined]
     cpu = f' "target-cpu"="{target.cpu}"' if target.cpu else ""
@@ -61,7 +67,7 @@ class _Emitter(Values, Effects):
             extra = " noalias" if p.type.scalar == "ptr" and p.attrs["name"] in noalias else ""
             params.append(f"{type_text(p.type)}{extra} %p{i}")
         inline = {"always": " alwaysinline", "never": " noinline"}.get(f.attrs.get("inline") or "", "")
-        linkage = "internal " if private or f.attrs.get("private") else ""
+        linkage = "internal " if private else ""
         head = f"define {linkage}{type_text(f.ret)} {symbol(f.name)}({', '.join(params)}){inline} #0 {{\nentry:"
         run(self.block(f.body))
         if not f.body.nodes or f.body.nodes[-1].kind != "ret":

@@ -13,6 +13,7 @@ from typing import Final
 
 from hilo.kernels.microkernel import COMBINE, load_b, memory_size, multiples
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+from hilo.loop.product import SEGMENTS_PARAMS, Product
 from hilo.record import record
 
 
@@ -40,26 +41,7 @@ def group_of(rows: int) -> int:
     return (rows + 1) // 2
 
 
-PARAMS: Final = [
-    ("a", PTR),
-    ("b", PTR),
-    ("k", I64),
-    ("a_row", I64),
-    ("b_k", I64),
-    ("ahead", PTR),
-    ("ahead_k", I64),
-    ("a_group", I64),
-    ("segments", I64),
-    ("a_segment", I64),
-    ("b_segment", I64),
-    ("c", PTR),
-    ("c_row", I64),
-    ("c_group", I64),
-    ("more", I64),
-    ("touch", PTR),
-    ("touch_row", I64),
-    ("touch_group", I64),
-]
+TILE_PARAMS: Final = [(n, PTR if n in ("a", "b", "c", "ahead", "touch") else I64) for n in SEGMENTS_PARAMS]
 
 
 @cache
@@ -71,7 +53,8 @@ def tile(t: Tile) -> Func:
     `ahead` + (number of the step) * ahead_k is brought into the second-level cache. So is
     a tile like C at `touch`, which is used or written to after this.
     """
-    f = Func(t.name, PARAMS, inline="never")
+    product = Product(t.combine, t.scalar, t.rows, t.vectors, t.lanes, segments=True)
+    f = Func(t.name, TILE_PARAMS, inline="never", product=product)
     b = Builder(f)
     a, bp, k, a_row, b_k, ahead, ahead_k, a_group, segments, a_segment, b_segment = f.params[:11]
     c, c_row, c_group, more, touch, touch_row, touch_group = f.params[11:]

@@ -14,6 +14,7 @@ from typing import Final
 from hilo.ir.dtypes import dtype
 from hilo.loop import arith
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+from hilo.loop.product import GROUP, PARAMS, Product
 from hilo.record import record
 
 Combine = Callable[[Builder, Node, Node, Node], Node]
@@ -28,7 +29,6 @@ COMBINE: Final[dict[str, Combine]] = {
     "dot2": lambda b, acc, x, y: b.dot(2, acc, x, y),
     "dot_bf16": lambda b, acc, x, y: b.dot_bf16(acc, b.bitcast(x, "i32"), b.bitcast(y, "i32")),  # pairs, held as f32
 }
-_GROUP: Final = 7  # rows reached from one base address: 1, 2, 4 times, 3 (and twice 3) and 5 times the row stride
 
 
 @record(frozen=True)
@@ -62,21 +62,7 @@ class Tile:
         return VType(self.scalar, self.lanes)
 
 
-TILE_PARAMS: Final = [
-    ("a", PTR),
-    ("a_row", I64),
-    ("a_k", I64),
-    ("b", PTR),
-    ("b_k", I64),
-    ("c", PTR),
-    ("c_row", I64),
-    ("init", PTR),
-    ("init_row", I64),
-    ("k", I64),
-    ("n", I64),
-    ("ahead", PTR),
-    ("ahead_k", I64),
-]
+TILE_PARAMS: Final = [(n, PTR if n in ("a", "b", "c", "init", "ahead") else I64) for n in PARAMS]
 
 
 @cache
@@ -87,7 +73,9 @@ def tile(t: Tile) -> Func:
     `init_row` < 0: start from zero, else from the tile at `init`. `n`: columns of a masked tile. The lines
     at ahead + k * ahead_k are brought into the second-level cache.
     """
-    f = Func(t.name, TILE_PARAMS, noalias=("c",), inline="never")
+    product = Product(t.combine, t.scalar, t.rows, t.vectors, t.lanes, masked=t.masked, lines=t.lines, narrow=t.narrow,
+                      touches=t.touches)  # fmt: skip
+    f = Func(t.name, TILE_PARAMS, noalias=("c",), inline="never", product=product)
     b = Builder(f)
     a, a_row, a_k, bp, b_k, c, c_row, init, init_row, k, n, ahead, ahead_k = f.params
     rows, vectors, v = t.rows, t.vectors, t.vector
@@ -102,8 +90,8 @@ def tile(t: Tile) -> Func:
         for line in range(0, vectors * step, 64):
             b.prefetch(b.gep(b.gep(c, b.mul(c_row, i)), line), locality=3)
     start = [b.const(0, v)] * (rows * vectors)
-    offsets = multiples(b, a_row, min(rows, _GROUP))
-    bases = [b.gep(a, b.mul(a_row, g)) for g in range(0, rows, _GROUP)]
+    offsets = multiples(b, a_row, min(rows, GROUP))
+    bases = [b.gep(a, b.mul(a_row, g)) for g in range(0, rows, GROUP)]
     combine = COMBINE[t.combine]
 
     def body(_: Node, bk: Node, pf: Node, *state: Node) -> list[Node]:
@@ -112,7 +100,7 @@ def tile(t: Tile) -> Func:
             b.prefetch(b.gep(pf, 64 * line), locality=2)
         columns = [load_b(b, bk, b.i64(j * b_step), v, t.narrow, mask_of(j)) for j in range(vectors)]
         for i in range(rows):
-            x = b.splat(b.load(b.gep(base[i // _GROUP], offsets[i % _GROUP]), v.with_lanes(1)), t.lanes)
+            x = b.splat(b.load(b.gep(base[i // GROUP], offsets[i % GROUP]), v.with_lanes(1)), t.lanes)
             for j in range(vectors):
                 acc[i * vectors + j] = combine(b, acc[i * vectors + j], x, columns[j])
         return [b.gep(bk, b_k), b.gep(pf, ahead_k), *(b.gep(p, a_k) for p in base), *acc]

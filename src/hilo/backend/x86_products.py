@@ -1,0 +1,249 @@
+"""Innermost functions of products as x86 assembly: AVX-512, or AVX2 with FMA. Imports loop and backend of hilo.
+
+They come in many sizes, LLVM takes 5 ms for each, and there is nothing to decide: which register holds what follows
+from the numbers of rows and vectors. LLVM's assembler takes a tenth of that. `tests/backend/test_x86_products.py` holds
+the functions to what LLVM makes of their bodies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Final
+
+from hilo.backend.target import Target
+from hilo.loop.nodes import SIZES, Func
+from hilo.loop.product import GROUP, PARAMS, SEGMENTS_PARAMS, Product
+
+# System V: six arguments are in registers, the others on the stack; of the free registers some are kept for the caller.
+_ARGUMENTS: Final = ("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9")
+_FREE: Final = ("%rax", "%r10", "%r11", "%rbx", "%rbp", "%r12", "%r13", "%r14", "%r15")
+_SCRATCH: Final = 3  # of them are not kept
+_FORMS: Final = {  # of scalars: move, broadcast, add, multiply and add
+    "f32": ("vmovups", "vbroadcastss", "vaddps", "vfmadd231ps"),
+    "f64": ("vmovupd", "vbroadcastsd", "vaddpd", "vfmadd231pd"),
+    "i32": ("vmovdqu32", "vpbroadcastd", "vpaddd", "vpdpbusd"),
+}
+_LINE: Final = 64
+
+
+def assembly(f: Func, target: Target, private: bool = False) -> list[str] | None:
+    """The lines of `f`, if it is a product that there is code for on `target`; `private`: no other object sees it."""
+    p: Product | None = f.attrs.get("product")
+    if p is None or target.arch != "x86_64" or not target.has_fma:
+        return None
+    wide = target.has_masks and target.vector_bytes == 64
+    if not wide and (p.masked or target.vector_bytes != 32):
+        return None
+    known = (p.combine == "fma" and p.scalar in ("f32", "f64")) or (p.combine == "dot4" and wide and target.has_dot4)
+    widened = not p.narrow or (p.narrow == "bf16" and p.scalar == "f32")
+    if not known or not widened or p.lanes * SIZES[p.scalar] != target.vector_bytes:
+        return None
+    made = (_Segments if p.segments else _Tile)(f.name, p, wide)
+    return made.lines(private) if made.fits else None
+
+
+class _Writer:
+    """Writes one function. Sums take the first vector registers, B's vectors the next; the rest hold A's elements."""
+
+    params: tuple[str, ...]
+    names: tuple[str, ...]  # of what is kept in free registers
+
+    def __init__(self, name: str, p: Product, wide: bool) -> None:
+        self.name, self.p = name, p
+        self.step = p.lanes * SIZES[p.scalar]  # bytes of a vector of C
+        self.move, self.broadcast, self.add, self.combine = _FORMS[p.scalar]
+        registers = [f"%{'zmm' if wide else 'ymm'}{i}" for i in range(32 if wide else 16)]
+        held = p.rows * p.vectors
+        self.sums, self.columns = registers[:held], registers[held : held + p.vectors]
+        self.elements = registers[held + p.vectors :]
+        self.in_memory = wide and p.vectors == 1 and p.combine == "fma"  # A's elements are used where they lie
+        free = [*self.names, *(f"base{i}" for i in range(1, -(-p.rows // p.group)))]
+        room = len(self.columns) == p.vectors and (self.in_memory or bool(self.elements))
+        self.fits = room and len(free) <= len(_FREE) and p.group <= GROUP
+        self.saved = _FREE[_SCRATCH : len(free)]
+        self.r = dict(zip(self.params, _ARGUMENTS, strict=False))
+        self.r |= dict(zip(free, _FREE, strict=False))
+        above = 8 * (len(self.saved) + 1)  # the return address
+        self.r |= {n: f"{above + 8 * i}(%rsp)" for i, n in enumerate(self.params[len(_ARGUMENTS) :])}
+        self.text: list[str] = []
+
+    def lines(self, private: bool) -> list[str]:
+        """The whole function."""
+        self.write()
+        head = [".text", ".p2align 5", f".type {self.name},@function", f"{self.name}:"]
+        if not private:
+            head.insert(0, f".globl {self.name}")
+        saves = [f"pushq {r}" for r in self.saved]
+        restores = [f"popq {r}" for r in reversed(self.saved)]
+        return [*head, *saves, *self.text, *restores, "vzeroupper", "retq", f".size {self.name}, .-{self.name}"]
+
+    def write(self) -> None:
+        """Write what is between the saving of registers and the end."""
+        raise NotImplementedError
+
+    def emit(self, *lines: str) -> None:
+        self.text += lines
+
+    def label(self, what: str) -> str:
+        return f".L{self.name}.{what}"
+
+    def move_to(self, register: str, name: str) -> None:
+        """A parameter into a register."""
+        self.emit(f"movq {self.r[name]}, {register}")
+
+    def zero(self) -> None:
+        """Sums become 0."""
+        for i in range(len(self.sums)):
+            self.emit(f"vxorps %xmm{i}, %xmm{i}, %xmm{i}")
+
+    def multiples(self, stride: str) -> list[str]:
+        """The forms of x86's addresses that reach the rows of A which one address serves."""
+        three, five, count = self.r["three"], self.r["five"], min(self.p.rows, self.p.group)
+        if count > 3:
+            self.emit(f"leaq ({stride},{stride},2), {three}")
+        if count > 5:
+            self.emit(f"leaq ({stride},{stride},4), {five}")
+        return ["", f",{stride}", f",{stride},2", f",{three}", f",{stride},4", f",{five}", f",{three},2"]
+
+    def turns(self, b: str, ahead: str, a_k: str, bases: Sequence[str], offsets: Sequence[str]) -> None:
+        """The loop over k, as many turns as the register "count" says: products of an element of each row of A, found
+        from `bases`, which move by `a_k`, and the row of B at `b`."""
+        p, count = self.p, self.r["count"]
+        turn, done = self.label("turn"), self.label("done")
+        self.emit(f"testq {count}, {count}", f"jle {done}", ".p2align 5", f"{turn}:")
+        self.emit(*(f"prefetcht1 {_LINE * i}({ahead})" for i in range(p.lines)))
+        for j, y in enumerate(self.columns):
+            self.load_b(j, b, y)
+        for i in range(p.rows):
+            at = f"({bases[i // p.group]}{offsets[i % p.group]})"
+            if self.in_memory:
+                self.emit(f"{self.combine} {at}{{1to{p.lanes}}}, {self.columns[0]}, {self.sums[i]}")
+                continue
+            x = self.elements[i % len(self.elements)]
+            self.emit(f"{self.broadcast} {at}, {x}")
+            self.emit(*(f"{self.combine} {y}, {x}, {self.sums[i * p.vectors + j]}" for j, y in enumerate(self.columns)))
+        self.emit(f"addq {self.r['b_k']}, {b}", f"addq {a_k}, {bases[0]}")
+        self.emit(*(f"addq {a_k}, {base}" for base in bases[1:]))
+        self.emit(f"addq {self.r['ahead_k']}, {ahead}")
+        self.emit(f"decq {count}", f"jne {turn}", f"{done}:")
+
+    def load_b(self, j: int, b: str, to: str) -> None:
+        """Vector j of the row of B at `b`."""
+        live = self.mask(j, "{z}")
+        if self.p.narrow:
+            self.emit(f"vpmovzxwd {self.step // 2 * j}({b}), {to}{live}", f"vpslld $16, {to}, {to}")
+        else:
+            self.emit(f"{self.move} {self.step * j}({b}), {to}{live}")
+
+    def mask(self, j: int, others: str = "") -> str:
+        """Of vector j: the lanes that are there, and what becomes of the others."""
+        return f"{{%k1}}{others}" if self.p.masked and j == self.p.vectors - 1 else ""
+
+    def add_row(self, pointer: str, row: int) -> None:
+        """Add what is in memory to a row of sums."""
+        for j in range(self.p.vectors):
+            x = self.sums[row * self.p.vectors + j]
+            self.emit(f"{self.add} {self.step * j}({pointer}), {x}, {x}{self.mask(j, '{z}')}")
+
+    def store_row(self, pointer: str, row: int) -> None:
+        """Write a row of sums to memory."""
+        for j in range(self.p.vectors):
+            self.emit(f"{self.move} {self.sums[row * self.p.vectors + j]}, {self.step * j}({pointer}){self.mask(j)}")
+
+    def each_row(self, pointer: str, stride: str, what: Callable[[str, int], None], second: str = "") -> None:
+        """`what(pointer, row)` for the rows of a tile in memory, each `stride` after the one before; with `second`, the
+        first of the second group is where that register says."""
+        for i in range(self.p.rows):
+            what(pointer, i)
+            if second and i + 1 == self.p.group:
+                self.emit(f"movq {second}, {pointer}")
+            elif i + 1 < self.p.rows:
+                self.emit(f"addq {stride}, {pointer}")
+
+    def fetch_row(self, pointer: str, near: int) -> None:
+        """Fetch the lines of a row of C, into the first-level cache (`near` 0) or the second."""
+        self.emit(*(f"prefetcht{near} {at}({pointer})" for at in range(0, self.p.vectors * self.step, _LINE)))
+
+
+class _Tile(_Writer):
+    """C = init + A B, see `kernels.microkernel.tile`."""
+
+    params = PARAMS
+    names = ("count", "moved", "fetched", "three", "five")
+
+    def write(self) -> None:
+        p, r = self.p, self.r
+        count, moved, fetched = r["count"], r["moved"], r["fetched"]
+        if p.touches:
+            self.move_to(fetched, "c")
+            self.move_to(moved, "c_row")
+            self.each_row(fetched, moved, lambda at, _: self.fetch_row(at, 0))
+        if p.masked:
+            self.move_to(count, "n")
+            self.emit(f"subq ${(p.vectors - 1) * p.lanes}, {count}", f"movq $-1, {moved}")
+            self.emit(f"bzhiq {count}, {moved}, {moved}", f"kmovq {moved}, %k1")
+        self.zero()
+        offsets = self.multiples(r["a_row"])
+        bases = [r["a"], *(r[f"base{i}"] for i in range(1, -(-p.rows // p.group)))]
+        for last, base in pairwise(bases):
+            self.emit(f"leaq ({last},{r['a_row']},8), {base}", f"subq {r['a_row']}, {base}")  # seven rows further
+        self.move_to(count, "k")
+        self.move_to(fetched, "ahead")
+        self.turns(r["b"], fetched, r["a_k"], bases, offsets)
+        alone = self.label("alone")
+        self.move_to(moved, "init_row")
+        self.move_to(fetched, "init")
+        self.emit(f"testq {moved}, {moved}", f"js {alone}")
+        self.each_row(fetched, moved, self.add_row)
+        self.emit(f"{alone}:")
+        self.move_to(moved, "c_row")
+        self.each_row(r["c"], moved, self.store_row)
+
+
+class _Segments(_Writer):
+    """C = A B, or C + A B, see `kernels.convolution_tile.tile`."""
+
+    params = SEGMENTS_PARAMS
+    names = ("count", "moved", "row_b", "row_a", "left", "three", "five")
+
+    @property
+    def two(self) -> bool:
+        return self.p.rows > self.p.group
+
+    def write(self) -> None:
+        p, r = self.p, self.r
+        row_a, row_b, left = r["row_a"], r["row_b"], r["left"]
+        self.each("touch", lambda at, _: self.fetch_row(at, 1))
+        self.zero()
+        offsets = self.multiples(r["a_row"])
+        segment, ended = self.label("segment"), self.label("ended")
+        self.move_to(left, "segments")
+        self.emit(f"testq {left}, {left}", f"jle {ended}", f"{segment}:")
+        self.move_to(row_a, "a")
+        self.move_to(row_b, "b")
+        bases = [row_a]
+        if self.two:
+            bases.append(r["base1"])
+            self.move_to(r["base1"], "a_group")
+            self.emit(f"addq {r['a']}, {r['base1']}")
+        self.move_to(r["count"], "k")
+        self.turns(row_b, r["ahead"], f"${SIZES[p.scalar]}", bases, offsets)
+        self.emit(f"addq {r['a_segment']}, {r['a']}", f"addq {r['b_segment']}, {r['b']}")
+        self.emit(f"decq {left}", f"jne {segment}", f"{ended}:")
+        alone = self.label("alone")
+        self.emit(f"cmpq $0, {r['more']}", f"je {alone}")
+        self.each("c", self.add_row)
+        self.emit(f"{alone}:")
+        self.each("c", self.store_row)
+
+    def each(self, tile: str, what: Callable[[str, int], None]) -> None:
+        """`what` for the rows of a tile in memory, which parameters of these names lead to."""
+        at, stride, second = self.r["count"], self.r["moved"], ""
+        self.move_to(at, tile)
+        self.move_to(stride, f"{tile}_row")
+        if self.two:
+            second = self.r["row_b"]
+            self.move_to(second, f"{tile}_group")
+            self.emit(f"addq {at}, {second}")
+        self.each_row(at, stride, what, second)

@@ -1,0 +1,47 @@
+"""`Product`: what the innermost functions of products of matrices do, in words that a backend may know. Imports record.
+
+A `Func` with the attribute `product` has a body like any other, which says what it does. A backend that has code for
+such a function at hand may take that instead: it depends on these few numbers alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hilo.record import record
+
+GROUP: Final = 7  # rows of A reached from one address, by 0, 1, 2, 3, 4, 5 and 6 times the stride
+#: Parameters, in order: those of functions without segments, and those of functions with.
+PARAMS: Final = ("a", "a_row", "a_k", "b", "b_k", "c", "c_row", "init", "init_row", "k", "n", "ahead", "ahead_k")
+SEGMENTS_PARAMS: Final = (
+    "a", "b", "k", "a_row", "b_k", "ahead", "ahead_k", "a_group", "segments", "a_segment", "b_segment",
+    "c", "c_row", "c_group", "more", "touch", "touch_row", "touch_group",
+)  # fmt: skip
+
+
+@record(frozen=True)
+class Product:
+    """A tile of C in registers, `rows` x `vectors` vectors of `lanes` elements of type `scalar`: sums of products of an
+    element of A and a vector of B, by `combine` (see kernels.microkernel.COMBINE).
+
+    What these functions do: `kernels.microkernel.tile`; with `segments` (rows in two groups, k in segments)
+    `kernels.convolution_tile.tile`. The rest is for the first alone: `masked`, the last vector is only partly there;
+    `lines` of the cache are fetched ahead at each step of k; `narrow`, the type of B's elements where these are widened
+    as they are read; `touches`, C is fetched ahead.
+    """
+
+    combine: str
+    scalar: str
+    rows: int
+    vectors: int
+    lanes: int
+    segments: bool = False
+    masked: bool = False
+    lines: int = 1
+    narrow: str = ""
+    touches: bool = False
+
+    @property
+    def group(self) -> int:
+        """Rows that one address of A serves; with segments, rows of the first group."""
+        return (self.rows + 1) // 2 if self.segments else GROUP

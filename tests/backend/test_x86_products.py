@@ -1,0 +1,131 @@
+"""Products written as assembly do what LLVM makes of the same functions' bodies, bit by bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from backend_runs import compile_llvm, usable
+
+from hilo.backend.target import Target
+from hilo.backend.x86_products import assembly
+from hilo.kernels import convolution_tile, microkernel
+from hilo.loop.nodes import SIZES, Func
+
+DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
+SHAPES = {64: ((14, 2), (8, 3), (6, 4), (24, 1), (13, 2), (5, 3), (1, 4), (2, 1), (7, 2)),
+          32: ((6, 2), (4, 3), (12, 1), (5, 2), (1, 1))}  # fmt: skip
+
+
+def both(f: Func, target: Target) -> tuple[Any, Any]:
+    """`f` as assembly, and by LLVM."""
+    assert assembly(f, target) is not None
+    plain = Func(f.name, [], f.ret, **{k: v for k, v in f.attrs.items() if k != "product"})
+    plain.params, plain.body = f.params, f.body
+    return compile_llvm([f], target)(f.name), compile_llvm([plain], target)(f.name)
+
+
+def numbers(scalar: str, shape: tuple[int, ...], seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    if scalar == "i32":
+        return rng.integers(-(2**31), 2**31, shape).astype(np.int32)
+    return rng.standard_normal(shape).astype(DTYPES[scalar])
+
+
+def wide_targets() -> list[Target]:
+    return [t for t in usable() if t.vector_bytes == 64]
+
+
+def targets_and_shapes() -> list[Any]:
+    return [pytest.param(t, *s, id=f"{t.name}-{s[0]}x{s[1]}") for t in usable() for s in SHAPES.get(t.vector_bytes, ())]
+
+
+def agree(f: Func, target: Target, cases: list[dict[str, Any]], size: int) -> None:
+    """Both versions of `f` leave the same `size` bytes of C, whatever the parameters; None stands for C."""
+    functions = both(f, target)
+    for case in cases:
+        left = []
+        for function in functions:
+            c = (np.arange(size // 4) % 7).astype(np.float32)
+            at = c.ctypes.data + 256
+            function(*[at if case[p.attrs["name"]] is None else case[p.attrs["name"]] for p in f.params])
+            left.append(c.tobytes())
+        assert left[0] == left[1], case
+
+
+def tile_cases(t: microkernel.Tile) -> list[dict[str, Any]]:
+    """Every kind of parameters: A by rows and turned, sums from zero and from C, short and long k, live columns."""
+    size, b_size = SIZES[t.scalar], microkernel.memory_size(t.scalar, t.narrow)
+    a, b = numbers(t.scalar, (2048,), 1), numbers(t.scalar, (4096,), 2)
+    kept.extend((a, b))
+    out = []
+    for k in (0, 1, 9):
+        for init_row in (-1, 256 * size):
+            for a_row, a_k in ((11 * size, size), (size, 25 * size)):
+                for live in {1, t.lanes - 1, t.lanes} if t.masked else {t.lanes}:
+                    n = (t.vectors - 1) * t.lanes + live
+                    out.append({
+                        "a": a.ctypes.data, "a_row": a_row, "a_k": a_k, "b": b.ctypes.data,
+                        "b_k": (t.width + 3) * b_size, "c": None, "c_row": 256 * size, "init": None,
+                        "init_row": init_row, "k": k, "n": n, "ahead": b.ctypes.data, "ahead_k": 64,
+                    })  # fmt: skip
+    return out
+
+
+kept: list[np.ndarray] = []  # operands of cases
+
+
+@pytest.mark.parametrize(("target", "rows", "vectors"), targets_and_shapes())
+@pytest.mark.parametrize("scalar", ["f32", "f64"])
+def test_tile(target: Target, rows: int, vectors: int, scalar: str) -> None:
+    for masked in (False, True) if target.has_masks else (False,):
+        t = microkernel.Tile("fma", scalar, rows, vectors, target.lanes(scalar), masked, lines=2, touches=masked)
+        agree(microkernel.tile(t), target, tile_cases(t), 256 * 8 * 32)
+
+
+@pytest.mark.parametrize("target", [t for t in usable() if t.vector_bytes >= 32], ids=lambda t: t.name)
+def test_tile_of_narrow_columns(target: Target) -> None:
+    for masked in (False, True) if target.has_masks else (False,):
+        t = microkernel.Tile("fma", "f32", 4, 3, target.lanes("f32"), masked, narrow="bf16")
+        agree(microkernel.tile(t), target, tile_cases(t), 256 * 4 * 32)
+
+
+@pytest.mark.parametrize("target", [t for t in wide_targets() if t.has_dot4], ids=lambda t: t.name)
+def test_tile_of_bytes(target: Target) -> None:
+    for vectors, masked in ((3, False), (1, True), (2, True)):
+        t = microkernel.Tile("dot4", "i32", 8, vectors, 16, masked)
+        agree(microkernel.tile(t), target, tile_cases(t), 256 * 4 * 32)
+
+
+@pytest.mark.parametrize(("target", "rows", "vectors"), [p for p in targets_and_shapes() if p.values[1] <= 14])
+@pytest.mark.parametrize("scalar", ["f32", "f64"])
+def test_tile_in_segments(target: Target, rows: int, vectors: int, scalar: str) -> None:
+    size, lanes = SIZES[scalar], target.lanes(scalar)
+    a, b = numbers(scalar, (4096,), 3), numbers(scalar, (4096,), 4)
+    width, row = vectors * lanes, 256 * size
+    cases = []
+    for k, segments in ((0, 2), (1, 1), (5, 3), (4, 0)):
+        for more in (0, 1):
+            cases.append({
+                "a": a.ctypes.data, "b": b.ctypes.data, "k": k, "a_row": 17 * size, "b_k": width * size,
+                "ahead": b.ctypes.data, "ahead_k": 64, "a_group": 301 * size, "segments": segments,
+                "a_segment": 31 * size, "b_segment": 5 * width * size, "c": None, "c_row": row,
+                "c_group": (rows + 1) // 2 * row + 64, "more": more, "touch": None, "touch_row": row,
+                "touch_group": 8 * row,
+            })  # fmt: skip
+    t = convolution_tile.Tile("fma", scalar, rows, vectors, lanes)
+    agree(convolution_tile.tile(t), target, cases, 256 * 8 * 32)
+
+
+def test_others_are_left_to_llvm() -> None:
+    """What there is no code for: no multiply-add, narrower vectors than the target has, other ways to combine."""
+    wide, small = Target.named("x86-avx512"), Target.named("x86-sse2")
+    for t, target in (
+        (microkernel.Tile("fmuladd", "f32", 4, 2, 4), small),
+        (microkernel.Tile("fma", "f32", 4, 2, 1), wide),
+        (microkernel.Tile("dot2", "i32", 4, 2, 16), wide),
+        (microkernel.Tile("fma", "f32", 8, 4, 16), wide),  # more registers than there are
+        (microkernel.Tile("fma", "f32", 4, 2, 8, masked=True), Target.named("x86-avx2")),
+    ):
+        assert assembly(microkernel.tile(t), target) is None
