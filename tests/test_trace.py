@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import io
 import threading
+import weakref
 from pathlib import Path
 
 import pytest
 
+from hilo import gc_pause
 from hilo.errors import Error
 from hilo.gc_pause import gc_paused
 from hilo.ir.dtypes import f32, i1
@@ -153,3 +155,45 @@ def test_a_collector_that_was_off_stays_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+class Ring:
+    """An object in a cycle, which only the collector frees."""
+
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_what_lived_through_a_pause_is_not_walked_through_at_once_but_is_collected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gc.collect()
+    ran: list[str] = []
+    gc.callbacks.append(lambda phase, info: ran.append(phase))
+    try:
+        with gc_paused():
+            ring = weakref.ref(Ring())
+            many = [[[]] for _ in range(5000)]
+        more = [[[]] for _ in range(50)]
+        assert not ran, (many, more)
+        assert ring() is not None
+        gc.collect()
+        assert ring() is None
+        monkeypatch.setattr(gc_pause, "MOST_UNSEEN", 0)
+        with gc_paused():
+            ring = weakref.ref(Ring())
+        assert ring() is None
+    finally:
+        gc.callbacks.pop()
+
+
+def test_frozen_objects_stay_frozen() -> None:
+    gc.collect()
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with gc_paused():
+            pass
+        assert gc.get_freeze_count() == frozen
+    finally:
+        gc.unfreeze()

@@ -65,7 +65,10 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("hilo.build")
     if name not in _HOME:
         raise AttributeError(f"module 'hilo' has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
+    from hilo.gc_pause import gc_paused
+
+    with gc_paused():  # importing makes many objects, all of which stay
+        value = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
     return value
 
 
