@@ -92,3 +92,25 @@ def test_replace_and_copies() -> None:
     with pytest.raises(TypeError):
         replace(p, w=1)
     assert copy.copy(p) == copy.deepcopy(p) == p
+
+
+def test_the_first_objects_and_all_later_ones_are_made_alike() -> None:
+    @record(frozen=True)
+    class Interval:
+        low: int
+        high: int = 9
+        marks: list[int] = field(default_factory=list)
+
+        def __post_init__(self) -> None:
+            object.__setattr__(self, "size", self.high - self.low)
+
+    made = [Interval(i, marks=[i]) if i % 2 else Interval(low=i) for i in range(40)]
+    assert [(p.low, p.high, p.marks) for p in made] == [(i, 9, [i] * (i % 2)) for i in range(40)]
+    assert [vars(p)["size"] for p in made] == [9 - i for i in range(40)]
+    assert len({id(p.marks) for p in made}) == 40
+    make: Any = Interval
+    for wrong in ((), (1, 2, [], 4)):
+        with pytest.raises(TypeError, match=r"Interval\.__init__\(\)"):
+            make(*wrong)
+    with pytest.raises(TypeError, match="multiple values"):
+        make(1, low=2)

@@ -7,8 +7,8 @@ program takes longer to make its classes than to compile it. Imports nothing of 
         vectors: int = 2
         parts: list[int] = field(default_factory=list)
 
-`__init__` is written out as Python when a class makes its first object (it ends with `__post_init__`, if there is one);
-the other methods are shared by all classes.
+The first objects of a class are filled field by field; when there are some, `__init__` is written out as Python (it
+ends with `__post_init__`, if there is one). The other methods are shared by all classes.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 _NO_DEFAULT = object()
+_FEW = 12  # objects of a class that are filled in less time than it takes to write its `__init__`
 
 
 class Field:
@@ -80,9 +81,14 @@ def _make(cls: Any, frozen: bool, eq: bool) -> Any:
     cls.__record_fields__ = fields
     cls.__match_args__ = tuple(fields)
 
+    made = 0
+
     def first(self: Any, *args: Any, **kwargs: Any) -> None:
-        cls.__init__ = _written_init(cls, fields, frozen)
-        cls.__init__(self, *args, **kwargs)
+        nonlocal made
+        made += 1
+        if made > _FEW or not _fill(self, fields, args, kwargs):
+            cls.__init__ = _written_init(cls, fields, frozen)
+            cls.__init__(self, *args, **kwargs)
 
     if "__init__" not in own:
         cls.__init__ = first
@@ -95,6 +101,23 @@ def _make(cls: Any, frozen: bool, eq: bool) -> Any:
         cls.__eq__ = _eq
         cls.__hash__ = own.get("__hash__") or (_hash if frozen else None)
     return cls
+
+
+def _fill(value: Any, fields: dict[str, Field], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Set the fields of a new object; False if these are not its arguments."""
+    given = {**dict(zip(fields, args)), **kwargs}
+    if len(given) < len(args) + len(kwargs) or not given.keys() <= fields.keys():
+        return False
+    for name, f in fields.items():
+        field_value = given.get(name, f.default)
+        if field_value is _NO_DEFAULT:
+            if f.default_factory is None:
+                return False
+            field_value = f.default_factory()
+        object.__setattr__(value, name, field_value)
+    if hasattr(value, "__post_init__"):
+        value.__post_init__()
+    return True
 
 
 def _written_init(cls: type, fields: dict[str, Field], frozen: bool) -> Callable[..., None]:
