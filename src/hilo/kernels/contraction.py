@@ -204,8 +204,9 @@ class _Lowering:
         if (r.parts == 1 or r.pairs) and ld * to.itemsize % 4096 == 0:
             ld += _SKEW
         at = self.allocate(bt * m * ld * to.itemsize)
+        dtype = dtypes.i16 if r.pairs else c.lhs.dtype
         unit = pack.rows_unit(
-            self.position("a"), (bt, m, k), ld, dtypes.i16 if r.pairs else c.lhs.dtype, to, self.pointers(0, at), self.change(0), pad, self.target
+            self.position("a"), (bt, m, k), ld, dtype, to, self.pointers(0, at), self.change(0), pad, self.target
         )
         self.add_phase("pack_a", unit, bt * m, k * 0.3)
         scale = ld * to.itemsize // r.size

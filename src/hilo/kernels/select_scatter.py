@@ -1,7 +1,8 @@
 """select_and_scatter: windows choose elements, which source elements are combined into. Imports ops, loop, kernels.
 
-A phase fills the result with the init value; the second walks the source in row-major order. Only axes along which no
-window moves are split into units and vectors, since windows may choose the same element.
+Mostly by vectors (kernels/select_scatter_rows.py). Otherwise a phase fills the result with the init value; the second
+walks the source in row-major order. Only axes along which no window moves are split into units and vectors, since
+windows may choose the same element.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hilo.kernels.combine import pack, splat, unpack
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
+from hilo.kernels.select_scatter_rows import SelectScatterRows, lanes_of
 from hilo.kernels.window import WindowLoops, grouped, window_axes
 from hilo.loop import arith, index
 from hilo.loop.builder import I64, Builder, Node
@@ -30,6 +32,12 @@ def lower(op: Op, target: Target) -> Lowered:
     """The kernel of a `select_and_scatter`."""
     if op.tensor.size == 0:
         return Lowered([])
+    groups = grouped(op.operands[0].shape, op.operands[1].shape, window_axes(op))
+    lanes = lanes_of(op, groups, target) if op.operands[1].tensor.size != 0 else 1
+    if lanes > 1:
+        phase = SelectScatterRows(op, groups, lanes, target).phase()
+        return Lowered([phase], strategy="select and scatter, by vectors",
+                       reason=f"{lanes} windows side by side; what they choose is found again, not scattered")
     phases = [_fill(op, target)]
     if op.operands[1].tensor.size != 0:
         phases.append(_SelectScatter(op, target).phase())
