@@ -16,6 +16,7 @@ from hilo.loop import sizes
 from hilo.loop.builder import I8, I32, I64, PTR, Builder, Func, Node
 from hilo.loop.inline import inline, size
 from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch, While
+from hilo.plan.together import Places, Together, arrange, bodies
 
 if TYPE_CHECKING:
     from hilo.plan.profile import Profile, Timed
@@ -46,14 +47,16 @@ def chunk_units(phase: Phase) -> Number:
 def emit_entry(program: Program, name: str = "entry", *, portable: bool = False) -> list[Func]:
     """The entry function of `program` and the functions it is cut into, callees first. `portable`: custom calls in C
     are external symbols, not addresses of this process."""
-    frame = _Frame(program, portable)
     steps = program.steps
-    if len(steps) <= 2 * CHUNK_STEPS:
-        return [_emit(frame, name, steps)]
-    parts = [steps[i : i + CHUNK_STEPS] for i in range(0, len(steps), CHUNK_STEPS)]
+    bound = CHUNK_STEPS if len(steps) > 2 * CHUNK_STEPS else max(1, len(steps))
+    parts = [steps[i : i + bound] for i in range(0, len(steps), bound)] or [steps]
+    frame = _Frame(program, portable, parts)
+    if len(parts) == 1:
+        return _emit(frame, name, parts[0])
     for part in parts:
         frame.add_pointers(part)
-    funcs = [_emit(frame, f"{name}.{i}", part, outlined=True) for i, part in enumerate(parts)]
+    written = [_emit(frame, f"{name}.{i}", part, outlined=True) for i, part in enumerate(parts)]
+    funcs = [fs[-1] for fs in written]
     entry = Func(name, [("ctx", PTR), ("args", PTR), ("results", PTR), ("arena", PTR)], I32)
     b = Builder(entry)
     stack = frame.allocate(b)
@@ -62,7 +65,7 @@ def emit_entry(program: Program, name: str = "entry", *, portable: bool = False)
         if has_host_call(part):
             b.if_(b.cmp("ne", code, 0), lambda code=code: b.ret(code))
     b.ret(b.const(0, I32))
-    return [*funcs, entry]
+    return [*(f for fs in written for f in fs), entry]
 
 
 def open_dims(s: HostCall) -> list[Size]:
@@ -100,9 +103,15 @@ def has_host_call(steps: list[Step]) -> bool:
 class _Frame:
     """The layout of the stack array: pointers for the current kernel, then pointers that outlive an outlined part."""
 
-    def __init__(self, program: Program, portable: bool) -> None:
+    def __init__(self, program: Program, portable: bool, parts: list[list[Step]]) -> None:
+        self.rows: dict[int, list[Step | Together]] = {}  # by the list of steps that they are
+        if program.symbols is None and program.profile is None:
+            places = Places(program)
+            for part in (*parts, *bodies(program.steps)):
+                self.rows[id(part)] = arrange(part, places, INLINE_COST, CHUNK_COST)
         widest = max((len(c.operands) + len(c.results) + 1 for c in (*program.calls(), *program.hosts)), default=1)
-        self.size = 8 * widest
+        groups = (s for row in self.rows.values() for s in row if isinstance(s, Together))
+        self.size = 8 * max(widest, *(s.pointers for s in groups), 0)
         open_sizes = max((len(open_dims(h)) for h in program.hosts), default=0)
         # Room before the pointers, where kernels and calls find run-time sizes.
         self.before = 8 * max(len(program.symbols or ()), open_sizes)
@@ -127,7 +136,8 @@ class _Frame:
                     self.size += 8
 
 
-def _emit(frame: _Frame, name: str, steps: list[Step], *, outlined: bool = False) -> Func:
+def _emit(frame: _Frame, name: str, steps: list[Step], *, outlined: bool = False) -> list[Func]:
+    """The function of `steps`, and before it those that it hands to a parallel loop."""
     params = [("ctx", PTR), ("args", PTR), ("results", PTR), ("arena", PTR)]
     if outlined:
         params.append(("frame", PTR))
@@ -135,7 +145,7 @@ def _emit(frame: _Frame, name: str, steps: list[Step], *, outlined: bool = False
     writer = _Writer(func, frame, outlined)
     writer.steps(steps)
     writer.b.ret(writer.b.const(0, I32))
-    return func
+    return [*writer.units, func]
 
 
 class _Writer:
@@ -153,6 +163,8 @@ class _Writer:
         self.pointers: dict[Buffer, Node] = {}
         self.clock: Node | None = None  # memory for the time
         self.call_block: Node | None = None  # memory for a call by hilo's own convention
+        self.name = func.name
+        self.units: list[Func] = []  # functions for parallel loops over several steps
 
     def symbol(self, a: Atom) -> Node:
         """The value of a symbol, from the table behind the arguments."""
@@ -175,8 +187,10 @@ class _Writer:
         return b.load(b.gep(table, 8 * root.index), PTR, invariant=True)
 
     def steps(self, steps: list[Step]) -> None:
-        for s in steps:
-            if self.layout.profile is not None and isinstance(s, Call | HostCall | Copy):
+        for s in self.layout.rows.get(id(steps), steps):
+            if isinstance(s, Together):
+                self.together(s)
+            elif self.layout.profile is not None and isinstance(s, Call | HostCall | Copy):
                 self.timed(s, self.layout.profile)
             elif isinstance(s, Call):
                 self.call(s)
@@ -217,14 +231,12 @@ class _Writer:
 
     def call(self, s: Call) -> None:
         b = self.b
-        buffers = (*s.operands, *s.results, *((s.scratch,) if s.scratch is not None else ()))
         if self.loops and self.inlines(s):
-            pointers = [self.address(x) for x in buffers]
+            pointers = [self.address(x) for x in s.buffers]
             for phase in s.lowered.phases:
                 inline(b, phase.func, pointers, (b.i64(0), b.i64(phase.units)))
             return
-        for i, x in enumerate(buffers):
-            b.store(b.gep(self.frame, 8 * i), self.address(x))
+        self.store_pointers(s, 0)
         for phase in s.lowered.phases:
             for k, a in enumerate(phase.func.attrs.get("sizes", ())):
                 b.store(b.gep(self.frame, -8 * (k + 1)), self.symbol(a))
@@ -240,6 +252,38 @@ class _Writer:
                 b.callptr(parallel_for, (self.ctx, b.funcptr(fn), self.frame, units, chunk))
             else:
                 b.call(fn, (self.frame, b.i64(0), units))
+
+    def store_pointers(self, s: Call, at: int) -> int:
+        """A kernel's pointers, from byte `at` of the frame on; gives where they end."""
+        for x in s.buffers:
+            self.b.store(self.b.gep(self.frame, at), self.address(x))
+            at += 8
+        return at
+
+    def together(self, s: Together) -> None:
+        """A parallel loop over units of several kernels, by a function that finds all their pointers in the frame."""
+        func = Func(f"{self.name}.row{len(self.units)}", [("bufs", PTR), ("begin", I64), ("end", I64)])
+        inner = Builder(func)
+        bufs, begin, end = func.params
+        at = 0
+        for i, unit in enumerate(s.units):
+            calls = []
+            for step in unit:
+                calls.append((step, at))
+                at = self.store_pointers(step, at)
+
+            def run(calls: list[tuple[Call, int]] = calls) -> None:
+                for step, at in calls:
+                    for phase in step.lowered.phases:
+                        if phase.units > 0:
+                            inner.call(phase.func.name, (inner.gep(bufs, at), inner.i64(0), inner.i64(phase.units)))
+
+            inner.if_(inner.and_(inner.cmp("sle", begin, i), inner.cmp("sgt", end, i)), run)
+        inner.ret()
+        self.units.append(func)
+        b = self.b
+        parallel_for = b.load(b.gep(self.ctx, _CTX_PARALLEL_FOR), PTR, invariant=True)
+        b.callptr(parallel_for, (self.ctx, b.funcptr(func.name), self.frame, b.i64(len(s.units)), b.i64(1)))
 
     def host_call(self, s: HostCall) -> None:
         """Call into the host; a code that is not 0 ends the program."""

@@ -62,6 +62,11 @@ class Call:
     scratch: Buffer | None
     in_place: tuple[tuple[int, int], ...] = ()
 
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """What the kernel gets pointers to, in order."""
+        return (*self.operands, *self.results, *((self.scratch,) if self.scratch is not None else ()))
+
 
 @record(eq=False)
 class HostCall:
@@ -163,7 +168,7 @@ class Program:
         while stack:
             s = stack.pop()
             if isinstance(s, Call):
-                yield from (*s.operands, *s.results, *((s.scratch,) if s.scratch is not None else ()))
+                yield from s.buffers
             elif isinstance(s, HostCall):
                 yield from (*s.operands, *s.results, *((s.config,) if s.config is not None else ()))
             elif isinstance(s, Copy):
