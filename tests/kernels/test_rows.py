@@ -230,3 +230,29 @@ def test_rows_of_few_places(shape: tuple[int, int, int]) -> None:
     for got, again, want in zip(one, two, hilo.interpret(program, x, y), strict=True):
         assert got.tobytes() == again.tobytes()
         np.testing.assert_allclose(got, want, rtol=3e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [f32, f64, bf16, i8, i1, c64], ids=str)
+@pytest.mark.parametrize("shape", [(5, 32, 3), (150, 2), (2, 3, 67, 4), (7, 33, 1, 2), (3, 2, 600, 3)])
+def test_full_vectors_along_narrow_rows(shape: tuple[int, ...], dtype: DType, target: str) -> None:
+    """Sums and extrema of rows that lie side by side, several rows of full vectors at a time."""
+    axes = [0] if len(shape) == 2 else [len(shape) - 2 - (shape[-2] == 1)]
+    for axis in (axes, [axes[0] - 1, axes[0]] if axes[0] > 1 else axes):
+        params = [parameter(0, TensorType(dtype, shape)), parameter(1, TensorType(dtype))]
+        check(reduce(params[0], axis, first=params[1]), target, tolerance=1e-5)
+        if dtype is not c64:
+            check(reduce(params[0], axis, "minimum", first=params[1]), target, tolerance=0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_softmax_across_narrow_rows(target: str) -> None:
+    """Several passes over rows that lie side by side, with values kept for each of them."""
+    t = TensorType(f32, (3, 37, 3))
+
+    def build(x: Op) -> Op:
+        e = s("exponential")(s("subtract")(x, broadcast(reduce(x, [1], "maximum", -np.inf), t.shape, (0, 2))))
+        return s("divide")(e, broadcast(reduce(e, [1]), t.shape, (0, 2)))
+
+    kernel = check(fused([t], build, kind="rows"), target)
+    assert "along 3 rows" in kernel.lowered.reason or target == "x86-sse2"

@@ -14,7 +14,7 @@ from hilo.ir.interpret import run
 from hilo.ir.module import Function, region
 from hilo.ir.op import Array, Op
 from hilo.ir.registry import lookup
-from hilo.ir.types import TensorType
+from hilo.ir.types import TensorType, result_types
 from hilo.options import Options
 from hilo.passes.fuse import fuse
 from hilo.passes.schedule import peak_bytes, schedule
@@ -263,3 +263,18 @@ def test_indices_of_extremes_need_no_table_of_positions() -> None:
     x = np.random.default_rng(0).standard_normal((300, 31)).astype(np.float32)
     for got, want in zip(f(x), hilo.interpret(module, x), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+def test_spread_values_are_read_again() -> None:
+    """A difference of a small value with itself, spread both ways, is computed in both sums rather than stored, however
+    much was read for the small value."""
+
+    def body(*xs: Op) -> tuple[Op, ...]:
+        y = xs[0]
+        for x in xs[1:]:
+            y = s("add")(y, x)
+        d = s("subtract")(broadcast(y, (32, 32, 3), (1, 2)), broadcast(y, (32, 32, 3), (0, 2)))
+        return y, reduce(s("multiply")(d, d), [2]), reduce(s("exponential")(d), [1])
+
+    g = checked(region([f((32, 3))] * 40, body))
+    assert not any(getattr(t, "shape", ()) == (32, 32, 3) for o in kernels(g) for t in result_types(o.type))

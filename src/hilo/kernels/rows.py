@@ -1,8 +1,8 @@
 """Row regions as loop nests: reductions and what is computed from them, row by row. Imports ops, loop, kernels.
 
 A unit does some rows; a row is done in passes over the reduced dims. The vectors lie along the reduced dims ("inner":
-lanes are combined at the end) or along the last kept dim ("kept": every lane is a row of its own). Values that several
-passes need and that are much work are kept in scratch on the stack. Few long rows are cut into chunks whose partial
+lanes are combined at the end; a few rows side by side are done together) or along the last kept dim ("kept": every lane
+is a row of its own). Values that several passes need and that are much work are kept in scratch on the stack. Few long rows are cut into chunks whose partial
 results a second phase combines in order. Long rows of kept dims that no cache holds are done in panels (rows_wide.py).
 """
 
@@ -23,7 +23,6 @@ from hilo.kernels.rows_plan import BLOCK_TURNS, in_place_pairs, plan
 from hilo.kernels.rows_wide import WideCode
 from hilo.loop import index
 from hilo.loop.builder import Func, Node
-from hilo.loop.element import Elem
 from hilo.loop.index import Index
 from hilo.ops.fusion import Indices
 from hilo.ops.rows import NotRows, analyse
@@ -96,7 +95,9 @@ class _Kernel(RowCode):
                 return
             *outer, last = loops
             if p.inner:
-                turn([Row(Vector(index.linear(loops, sizes), 1), p.kept.indices(loops))])
+                places = [[*outer, last * p.side + i] for i in range(p.side)]
+                along = [Vector(index.linear(x, p.kept.sizes), 1) for x in places]
+                turn([Row(v, p.kept.indices(x), i) for i, (v, x) in enumerate(zip(along, places, strict=True))])
                 return
 
             def vectors(vs: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -126,11 +127,10 @@ class _Kernel(RowCode):
         p, b = self.p, self.b
         reduces = self.rows.reduces[k]
         ordered = not all(self.combiners[r].free for r in reduces)
-        copies = len(rows)
         vectorized = p.inner and not ordered
+        each = p.unroll if vectorized else 1
+        copies = len(rows) * each
         ahead = self.read_ahead(prod(p.reduced.sizes)) if k == 1 and p.inner else []
-        if vectorized:
-            copies = p.unroll
         lanes = p.lanes if vectorized else rows[0].vector.lanes
         sizes = p.reduced.sizes
 
@@ -146,23 +146,20 @@ class _Kernel(RowCode):
             return pack(e for s in states for e in s)
 
         def unflat(nodes: Sequence[Node]) -> list[Elems]:
-            each = len(nodes) // copies if copies else 0
-            return [self._unpack(nodes[i * each : (i + 1) * each], k) for i in range(copies)]
+            size = len(nodes) // copies if copies else 0
+            return [self._unpack(nodes[i * size : (i + 1) * size], k) for i in range(copies)]
 
         def visit(loops: list[Index], vectors: list[Vector], states: list[Elems]) -> list[Elems]:
-            """The elements of one turn: several vectors of one row, or one element of several rows."""
+            """The elements of one turn: several vectors of some rows, or one element of several rows."""
             turns: list[tuple[Row, Vector, Indices, list[Index]]] = []
-            if p.inner:
-                for v in vectors:
-                    where = [*loops, v.at] if sizes else []
-                    turns.append((rows[0], v, self._full(rows[0], where), where))
-            else:
-                where = [*loops, vectors[0].at] if sizes else []
-                turns = [(row, row.vector, self._full(row, where), where) for row in rows]
+            for v in vectors:
+                where = [*loops, v.at] if sizes else []
+                turns.extend((row, v if p.inner else row.vector, self._full(row, where), where) for row in rows)
             made = [self._elements(row, v, at, where, k) for row, v, at, where in turns]
             out = list(states)
-            for i, (new, _) in enumerate(made):
-                v = turns[i][1]
+            for turn, (new, _) in enumerate(made):
+                v = turns[turn][1]
+                i = turn % len(rows) * each + turn // len(rows)
                 if vectorized and v.mask is not None:
                     new = self._where(v.mask, new, k)
                 elif vectorized and v.lanes == 1 and lanes > 1:
@@ -229,11 +226,12 @@ class _Kernel(RowCode):
 
         states = loop(0, [], fresh())
         if vectorized and reduces:
-            while len(states) > 1:
-                half = len(states) // 2
-                states = merge(states[:half], states[half:])
-            done: list[Elem] = []
-            for r, e in self._by_reduce(states[0], k):
-                done.extend(self.combiners[r].across(b, e))
-            states = [tuple(done)]
+            states = [self._across(states[i : i + each], k) for i in range(0, copies, each)]
         return states[: len(rows)]
+
+    def _across(self, states: list[Elems], k: int) -> Elems:
+        """The values of one row from the vectors that it was accumulated in."""
+        while len(states) > 1:
+            half = len(states) // 2
+            states = [self._combine_states(s, t, k) for s, t in zip(states[:half], states[half:], strict=True)]
+        return tuple(x for r, e in self._by_reduce(states[0], k) for x in self.combiners[r].across(self.b, e))

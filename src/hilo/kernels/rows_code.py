@@ -163,7 +163,7 @@ class RowCode:
         """Where a kept value of this place lies: vectors of rows side by side."""
         position = index.linear(where, self.p.reduced.sizes) if where else index.ZERO
         if self.p.inner:
-            return position
+            return position + prod(self.p.reduced.sizes) * row.copy
         lane = row.vector.at - row.vector.at.first_lane()
         return position * self.p.block + row.copy * self.p.lanes + lane
 

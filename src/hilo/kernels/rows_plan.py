@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 KEEP_WORK: Final = 8.0  # a value of that much work, needed in several passes, is kept in scratch
-NARROW_WORK = 16  # of an element, from which on full vectors are worth strided reads
+NARROW: Final = 4  # rows side by side that vectors along them do at a time
+NARROW_WORK: Final = 16  # of an element, from which on full vectors are worth reads far apart
 SCRATCH: Final = 256 << 10  # bytes of stack for that
 BLOCK_TURNS: Final = 256  # sums are made of partial sums of that many terms
 CHUNK: Final = 1 << 16  # elements of a chunk of a long reduction
@@ -50,11 +51,12 @@ class Plan:
     chunk: int = 0
     wide: int = 0  # places along the reduced dims that are taken together, in panels of many rows; 0: no panels
     panel: int = 0
+    side: int = 1  # rows side by side that vectors along them do at a time: all of the last kept loop
 
     @property
     def block(self) -> int:
         """Rows of the last kept loop that a unit does."""
-        return self.panel if self.wide else 1 if self.inner else self.lanes * self.unroll
+        return self.panel if self.wide else self.side if self.inner else self.lanes * self.unroll
 
     @property
     def unit_sizes(self) -> tuple[int, ...]:
@@ -76,7 +78,7 @@ class Plan:
         where = next((c for c, n in (("first", target.l1), ("second", target.l2)) if size <= n), "")
         fits = f"which fits the {where}-level cache" if where else "which no cache of a core holds"
         passes = "1 pass" if self.rows.passes == 1 else f"{self.rows.passes} passes"
-        along = "along a row" if self.inner else "across rows"
+        along = "across rows" if not self.inner else "along a row" if self.side == 1 else f"along {self.side} rows"
         units = f"{self.units} units" if self.units != 1 else "one unit"
         cut = f"; few long rows: {self.chunks} chunks each, combined in order" if self.chunk else ""
         how = f"panels of {self.panel}, {self.wide} places at a time" if self.wide else f"{self.unroll} side by side"
@@ -102,16 +104,20 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
         inner = False
     ops = [o for o in body.ops if weight(o)]
     work = sum(weight(o) for o in ops)
-    if not inner and kept.sizes and reduced.sizes and work >= NARROW_WORK:
-        # rows side by side fill so few lanes that collecting elements of a row from far apart costs less
-        inner = 4 * typical(kept.sizes[-1]) <= lanes and typical(reduced.sizes[-1]) >= lanes
+    side = 1
+    if not inner and kept.sizes and reduced.sizes and isinstance(kept.sizes[-1], int):
+        # rows side by side fill so few lanes that collecting a row's elements from places apart costs less
+        near = kept.groups[-1][0] - 1 == reduced.groups[-1][-1] and not any(rows.full)
+        count = 1 if work >= NARROW_WORK else 2 if near else 0  # vectors of a row, from which on it is worth while
+        if kept.sizes[-1] <= min(NARROW, lanes // 2) and count and typical(reduced.sizes[-1]) >= count * lanes:
+            inner, side = True, kept.sizes[-1]
     combiners = [combiner(r) for pass_ in rows.reduces for r in pass_]
     parts = max((sum(len(c.dtypes) for c in combiners), 1))
     free = all(c.free for c in combiners)
     unroll = max(1, min(16 if work <= 6 else 4 if work <= 32 else 1, target.registers // 2 // parts))
     unroll = 1 << (unroll.bit_length() - 1)
     if inner:
-        unroll = min(unroll, 4)
+        unroll = min(unroll, 4 // side or 1)
     elif kept.sizes and typical(kept.sizes[-1]) >= 8 * lanes:  # rows far apart: take more than a line of each
         unroll = max(unroll, 4 if work <= WIDE_WORK else 2)
     along = (reduced if inner else kept).sizes[-1:] or (1,)
@@ -120,7 +126,7 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     moved = sum(typical(x.tensor.nbytes) for x in (*body.params, *body.results)) / max(typical(prod(shape)), 1)
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
     unroll = choose("rows.unroll", unroll, [u for u in (1, 2, 4, 8) if typical(along[0]) >= lanes * u or u == 1])
-    p = Plan(rows, kept, reduced, inner, lanes, unroll, cost)
+    p = Plan(rows, kept, reduced, inner, lanes, unroll, cost, side=side)
     _widen(p, body, work, free, target)
     few = typical(p.units) < FEW_UNITS and typical(prod(shape)) > 4 * CHUNK
     if rows.passes == 1 and (p.wide or not any(rows.full)) and free and few:

@@ -50,7 +50,12 @@ class Costs:
                 self._read[o] = o.type.nbytes if isinstance(o.type, TensorType) else 0.0
             else:
                 self.work[o] = min(weight(o) + sum(self.work[x] * _share(x, o) for x in o.operands), 1e9)
-                self._read[o] = min(sum(self._read[x] for x in dict.fromkeys(o.operands)), 1e18)
+                self._read[o] = min(sum(self._reading(x, o) for x in dict.fromkeys(o.operands)), 1e18)
+
+    def _reading(self, x: Op, o: Op) -> float:
+        """Bytes read for the elements of operand `x` of `o`: a value that is spread is rather read than computed."""
+        spread = isinstance(x.type, TensorType) and x.tensor.size < o.tensor.size
+        return min(self._read[x], x.tensor.nbytes) if spread else self._read[x]
 
     def is_cheap(self, o: Op) -> bool:
         """Whether computing `o` again is no more than reading it from memory."""

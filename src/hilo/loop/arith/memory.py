@@ -80,6 +80,12 @@ def spaced_elem(b: Builder, ptr: Node, offset: Node, stride: int, first: int, wh
         at = b.gep(b.gep(ptr, offset), starts[k] * t.size)
         return b.load(at, t, mask=own, align=gcd(align, starts[k] * t.size), invariant=invariant)
 
+    if whole and stride & (stride - 1) == 0:  # even and odd places are parted, again and again: shared by all `first`
+        parts = [load(k) for k in range(stride)]
+        while len(parts) > 1:
+            lane = range(first % 2, 2 * lanes, 2)
+            parts, first = [b.shuffle(x, y, lane) for x, y in zip(parts[::2], parts[1::2], strict=True)], first // 2
+        return from_memory(b, dtype, (parts[0],))
     used = sorted(set(piece))
     out = load(used[0])
     if len(set(slot)) == lanes:  # all from different places: blended there, and put in order at last
