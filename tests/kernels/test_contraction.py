@@ -159,6 +159,14 @@ def test_types(target: Target, dtype: DType, out: DType) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("dtype", [d.f32, d.f64, d.bf16, d.i32], ids=lambda t: t.name)
+def test_columns_with_k_contiguous_are_turned(target: Target, dtype: DType) -> None:
+    """Squares at the end of k overlap, shorter ones and columns that are not there are handled."""
+    for n, k in ((1, 3), (17, 1), (31, 7), (33, 15), (50, 16), (40, 17), (15, 40), (100, 33)):
+        check(matmul(20, n, k, dtype, dtype, tb=True), target)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
 @pytest.mark.parametrize(
     "op",
     [

@@ -9,7 +9,7 @@ from hilo.ir.types import TensorType
 from hilo.kernels import microkernel
 from hilo.kernels.contraction_finish import Finish
 from hilo.kernels.contraction_pack import phase_func
-from hilo.kernels.contraction_panels import PanelTurn, copy_panels, copy_run, turn_panel
+from hilo.kernels.contraction_panels import PanelTurn, copy_panels, copy_run, turn
 from hilo.kernels.contraction_plan import Plan, Recipe, turned_bytes
 from hilo.kernels.contraction_sizes import rests
 from hilo.kernels.lowered import Phase
@@ -260,7 +260,9 @@ class Nest(Finish):
 
             def turned(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
                 source = b.gep(bk, b.mul(j, b_col))
-                turn_panel(b, r.scalar, narrow, source, b_col, at, kc, b.sub(n, j), vectors, lanes, masked)
+                width, live = b.i64(vectors * lanes * size), b.sub(n, j)
+                name = self.helper(turn(r.scalar, narrow, lanes, self.target.has_masks))
+                b.call(name, [at, width, source, b.i64(b_col), kc, live, b.i64(vectors)])
 
             def together_from(lo: Node) -> None:
                 hi = b.smin(b.add(lo, together), n1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Final
 
 from hilo.ir.dtypes import dtype
 from hilo.kernels.microkernel import load_b, memory_size
 from hilo.loop import arith
-from hilo.loop.builder import I64, Builder, Node, VType
+from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
 
 PanelTurn = Callable[[Node, Node, int, int, bool], None]  # column, place, vectors, lanes, masked
 
@@ -54,71 +56,98 @@ def copy_run(b: Builder, scalar: str, source: Node, to: Node, count: int, lanes:
         at += lanes
 
 
-def turn_panel(
-    b: Builder,
-    scalar: str,
-    narrow: str,
-    source: Node,
-    b_col: int,
-    panel: Node,
-    kc: Node,
-    live: Node,
-    vectors: int,
-    lanes: int,
-    masked: bool,
-) -> None:
-    """Copy a panel of B that has k contiguous (column j at source + j * b_col), turning squares in registers.
+TURN_PARAMS: Final = [
+    ("panel", PTR),
+    ("width", I64),
+    ("source", PTR),
+    ("b_col", I64),
+    ("k", I64),
+    ("live", I64),
+    ("vectors", I64),
+]
 
-    `masked`: only `live` columns are there; the others get values of no account.
+
+@cache
+def turn(scalar: str, narrow: str, lanes: int, masks: bool) -> Func:
+    """Copy a panel of `vectors` vectors, whose rows are `width` bytes, of a B that has k contiguous: column j is at
+    source + j * b_col. Squares are turned in registers; the last one of a column overlaps the one before.
+
+    Only `live` columns are there; the others get values of no account.
     """
+    name = f"turn_{scalar}{narrow}_{lanes}{'m' if masks else ''}"
+    f = Func(name, TURN_PARAMS, noalias=("panel",), inline="never")
+    b = Builder(f)
+    panel, width, source, b_col, k, live, vectors = f.params
     size, b_size = VType(scalar).size, memory_size(scalar, narrow)
     memory = VType("i16" if narrow else scalar)
-    width = vectors * lanes * size
+    places = b.alloca(I64.size * lanes)  # of the columns of a vector: a dozen are too many for registers
+    short = b.cmp("slt", k, lanes)  # of a square: where there are masks to read it with, it is turned beside the panel
+    spare = b.alloca(lanes * lanes * size) if masks else panel
+    mask = b.cmp("slt", b.iota(I64.with_lanes(lanes)), k) if masks else None
 
-    def square(k: Node, depth: int) -> None:
-        v = memory.with_lanes(depth)
-        for j in range(vectors):
-            run = []
-            for l in range(lanes):
-                column = b.i64(j * lanes + l)
-                if masked:
-                    column = b.smin(column, b.sub(live, 1))
-                run.append(b.load(b.gep(b.gep(source, b.mul(column, b_col)), b.mul(k, b_size)), v))
-            rows = transposed(b, run) if depth > 1 else [joined(b, run)]
-            for d, x in enumerate(rows):
-                if narrow:
-                    x = arith.from_memory(b, dtype(narrow), (x,)).re
-                b.store(b.gep(panel, b.add(b.mul(b.add(k, d), width), j * lanes * size)), x)
+    def put(to: Node, x: Node) -> None:
+        b.store(to, arith.from_memory(b, dtype(narrow), (x,)).re if narrow else x)
 
-    if lanes == 1:
-        b.for_(0, kc, 1, lambda k: square(k, 1))
-        return
-    whole = b.and_(kc, -lanes)
-    b.for_(0, whole, lanes, lambda k: square(k, lanes))
-    b.for_(whole, kc, 1, lambda k: square(k, 1))
+    def column(source: Node, l: Node | int) -> Node:
+        """Where column l of a vector is; `source` is the first one's."""
+        at = b.mul(l, I64.size) if isinstance(l, Node) else l * I64.size
+        return b.gep(source, b.load(b.gep(places, at), I64))
+
+    def vector(j: Node) -> None:
+        to, first = b.gep(panel, b.mul(j, lanes * size)), b.mul(j, lanes)
+        columns = b.smin(b.add(b.iota(I64.with_lanes(lanes)), first), b.sub(live, 1))
+        b.store(places, b.mul(columns, b_col))
+
+        def square(at: Node) -> None:
+            at = b.smax(b.smin(at, b.sub(k, lanes)), 0)
+            start = b.gep(source, b.mul(at, b_size))
+            run = [b.load(column(start, l), memory.with_lanes(lanes), mask=mask) for l in range(lanes)]
+            row, row_bytes = b.gep(to, b.mul(at, width)), width
+            if masks:
+                row, row_bytes = b.select(short, spare, row), b.select(short, lanes * size, width)
+            for x in transposed(b, run):
+                put(row, x)
+                row = b.gep(row, row_bytes)
+
+        def copy(i: Node) -> None:
+            b.store(b.gep(to, b.mul(i, width)), b.load(b.gep(spare, b.mul(i, lanes * size)), VType(scalar, lanes)))
+
+        def element(i: Node) -> None:
+            row, start = b.gep(to, b.mul(i, width)), b.gep(source, b.mul(i, b_size))
+            b.for_(0, lanes, 1, lambda l: put(b.gep(row, b.mul(l, size)), b.load(column(start, l), memory)))
+
+        if masks:
+            b.for_(0, k, lanes, square)
+            b.if_(short, lambda: b.for_(0, k, 1, copy) and None)
+        else:
+            b.if_(short, lambda: b.for_(0, k, 1, element) and None, lambda: b.for_(0, k, lanes, square) and None)
+
+    b.for_(0, vectors, 1, vector)
+    b.ret()
+    return f
 
 
-def joined(b: Builder, scalars: Sequence[Node]) -> Node:
-    """Scalars as the lanes of a vector."""
-    if len(scalars) == 1:
-        return scalars[0]
-    v = b.splat(scalars[0], len(scalars))
-    for l, x in enumerate(scalars[1:], 1):
-        v = b.insert(v, x, l)
-    return v
+def transposed(b: Builder, rows: Sequence[Node]) -> Sequence[Node]:
+    """n vectors of n lanes (a power of two) with rows and lanes exchanged.
 
+    Lanes lie in blocks of 16 bytes, within which shuffles are quick: rows and lanes are exchanged within blocks of rows
+    and of lanes, then the blocks themselves. Rounds are alike: each takes the bits of (row, lane) one place further.
+    """
+    n = len(rows)
+    e = min(n, 16 // rows[0].type.size)  # lanes of a block
+    blocks = n // e
 
-def transposed(b: Builder, rows: Sequence[Node]) -> list[Node]:
-    """n vectors of n lanes (a power of two) with rows and lanes exchanged, by log2 n rounds of pairwise blends."""
-    out = list(rows)
-    n = len(out)
-    s = 1
-    while s < n:
-        for i in range(n):
-            if i & s:
-                continue
-            x, y = out[i], out[i + s]
-            out[i] = b.shuffle(x, y, [l if not l & s else n + l - s for l in range(n)])
-            out[i + s] = b.shuffle(x, y, [l + s if not l & s else n + l for l in range(n)])
-        s *= 2
-    return out
+    def within(_: Node, *x: Node) -> list[Node]:
+        low, high = ([p + m + s for p in range(0, n, e) for m in range(start, start + e // 2) for s in (0, n)]
+                     for start in (0, e // 2))  # fmt: skip
+        pairs = ((x[q + i], x[q + i + e // 2]) for q in range(0, n, e) for i in range(e // 2))
+        return [b.shuffle(x, y, mask) for x, y in pairs for mask in (low, high)]
+
+    def across(_: Node, *x: Node) -> list[Node]:
+        even, odd = ([s + p * e + m for s in (0, n) for p in range(start, blocks, 2) for m in range(e)]
+                     for start in (0, 1))  # fmt: skip
+        return [b.shuffle(x[2 * q * e + i], x[(2 * q + 1) * e + i], mask)
+                for mask in (even, odd) for q in range(blocks // 2) for i in range(e)]  # fmt: skip
+
+    rows = b.for_(0, e.bit_length() - 1, 1, within, rows)
+    return b.for_(0, blocks.bit_length() - 1, 1, across, rows)
