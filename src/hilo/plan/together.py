@@ -102,36 +102,41 @@ def arrange(steps: Iterable[Step], places: Places, alone: float, unit: float) ->
     """The steps, some of them put together. A kernel of `alone` ns or more stays alone, as do kernels that are no more
     than that all together; a unit of a parallel loop has `unit` ns of work or a whole chain."""
     out: list[Step | Together] = []
-    pending: list[Step] = []
-    group = Group()
-
-    def close() -> None:
-        nonlocal group, pending
-        out.extend(_share(group.chains, pending, alone, unit))
-        group, pending = Group(), []
-
+    row: list[Call] = []
     for s in steps:
-        if not isinstance(s, Call) or any(isinstance(p.units, Size) for p in s.lowered.phases) or cost(s) >= alone:
-            close()
-            out.append(s)
+        if isinstance(s, Call) and not any(isinstance(p.units, Size) for p in s.lowered.phases) and cost(s) < alone:
+            row.append(s)
             continue
+        out += _grouped(row, places, alone, unit)
+        out.append(s)
+        row = []
+    return out + _grouped(row, places, alone, unit)
+
+
+def _grouped(row: list[Call], places: Places, alone: float, unit: float) -> list[Step | Together]:
+    """Small kernels in a row, some of them put together."""
+    if sum(map(cost, row)) < alone:
+        return [*row]
+    out: list[Step | Together] = []
+    group, pending = Group(), []
+    for s in row:
         touched = [(*r, False) for b in s.operands for r in places.ranges(b)]
         written = s.results if s.scratch is None else (*s.results, s.scratch)
         touched += [(*r, True) for b in written for r in places.ranges(b)]
         if not group.takes(s, touched):
-            close()
+            out += _share(group.chains, pending, alone, unit)
+            group, pending = Group(), []
             group.takes(s, touched)
         pending.append(s)
-    close()
-    return out
+    return out + _share(group.chains, pending, alone, unit)
 
 
-def _share(chains: list[list[Call]], steps: list[Step], alone: float, unit: float) -> list[Step] | list[Together]:
+def _share(chains: list[list[Call]], steps: list[Call], alone: float, unit: float) -> list[Step | Together]:
     """Chains as units of one loop, or their steps as they were if that is not worth it."""
     costs = [sum(map(cost, c)) for c in chains]
     total = sum(costs)
     if total < alone or max(costs) > LONGEST * total:
-        return steps
+        return [*steps]
     units: list[list[Call]] = [[]]
     filled = 0.0
     for chain, ns in zip(chains, costs, strict=True):
