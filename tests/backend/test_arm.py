@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from arm_runs import Program, needs_emulator
 from registry_runs import Batch  # pyright: ignore[reportMissingImports]
@@ -13,6 +15,7 @@ from registry_runs import Batch  # pyright: ignore[reportMissingImports]
 import hilo
 from hilo.backend.target import NAMED, Target, described
 from hilo.errors import Error, Unsupported
+from hilo.ir.module import Module
 from hilo.ir.op import OpDef
 from hilo.testing.pieces import all_ops
 
@@ -120,7 +123,22 @@ def test_products_are_multiply_adds_by_lanes(target: str, t: str) -> None:
     sums = max(loops(text), key=lambda body: body.count("fmla"))
     assert sums.count("fmla") >= 12, text
     assert not {"fmul", "fadd", "dup", "str", "stp"} & set(sums), "multiply-adds alone, all sums in registers"
-    assert f".{count}, v" in text
+    loads = sum(x.startswith("ld") for x in sums)
+    assert loads <= sums.count("fmla") / 3, "elements of A are lanes of registers, read together"
+    assert len(sums) <= 2 * sums.count("fmla")
+    assert re.search(rf"fmla\tv\d+\.{count}, v\d+\.{count}, v\d+\.{count[1]}\[1\]", text)
+
+
+@pytest.mark.parametrize(("t", "how"), [("i8", "sdot"), ("ui8", "udot")])
+def test_products_of_bytes(t: str, how: str) -> None:
+    text = assembly(product(64, 96, 64, t, "i32"), "arm-neon-dotprod")
+    assert re.search(rf"{how}\tv\d+\.4s, v\d+\.16b, v\d+\.4b\[3\]", text)
+    sums = max(loops(text), key=lambda body: body.count(how))
+    assert sums.count(how) >= 48
+    assert not {"dup", "str", "stp", "mul", "mla"} & set(sums)
+    plain = assembly(product(64, 96, 64, t, "i32"))
+    assert how not in plain
+    assert re.search(r"mla\tv\d+\.4s, v\d+\.4s, v\d+\.s\[2\]", plain)
 
 
 def test_elementwise_code_is_vectors() -> None:
@@ -172,9 +190,61 @@ def test_examples_of_all_ops_run(tmp_path: Path) -> None:
     assert not wrong, "\n".join(wrong[:10])
 
 
+SHAPES = [(1, 1, 1), (1, 37, 29), (5, 3, 1), (2, 130, 24), (6, 4, 16), (7, 5, 12), (13, 17, 43), (25, 66, 33),
+          (64, 67, 48), (70, 9, 41), (3, 300, 130), (31, 0, 8)]  # fmt: skip
+TYPES = [("f32", "f32"), ("f64", "f64"), ("bf16", "f32"), ("f16", "f16"), ("i8", "i32"), ("ui8", "i32"), ("i16", "i32"),
+         ("i64", "i64"), ("complex<f32>", "complex<f32>")]  # fmt: skip
+
+
+def products(t: str, out: str, turned: tuple[bool, bool]) -> str:
+    """A program of products of all `SHAPES`; `turned`: which operands lie with the other axis first."""
+    params, lines, results, types = [], [], [], []
+    for i, (m, k, n) in enumerate(SHAPES):
+        lhs, rhs = ((k, m), (m, k))[not turned[0]], ((n, k), (k, n))[not turned[1]]
+        a, b, c = (f"tensor<{x}x{y}x{e}>" for (x, y), e in ((lhs, t), (rhs, t), ((m, n), out)))
+        params += [f"%a{i}: {a}", f"%b{i}: {b}"]
+        axes = f"[{int(not turned[0])}] x [{int(turned[1])}]"
+        lines.append(f"%c{i} = stablehlo.dot_general %a{i}, %b{i}, contracting_dims = {axes} : ({a}, {b}) -> {c}")
+        results.append(f"%c{i}")
+        types.append(c)
+    body = "\n".join(lines)
+    return (f"func.func @main({', '.join(params)}) -> ({', '.join(types)}) {{\n{body}\n"
+            f"return {', '.join(results)} : {', '.join(types)} }}")  # fmt: skip
+
+
+def whole_numbers(module: Module) -> list[np.ndarray]:
+    """Arguments of small whole numbers, whose products and sums are exact in all types, in whatever order."""
+    rng = np.random.default_rng(5)
+    arrays = []
+    for p in module["main"].params:
+        t = p.tensor
+        low, high = (0, 255) if t.dtype.name == "u8" else (-128, 127) if t.dtype.name == "i8" else (-3, 3)
+        x = rng.integers(low, high, t.shape, endpoint=True)
+        arrays.append(np.asarray(x + 1j * x[::-1] if t.dtype.kind == "c" else x).astype(t.dtype.np))
+    return arrays
+
+
+@needs_emulator
+@pytest.mark.parametrize("target", ARM)
+def test_products_of_all_shapes_and_types(target: str, tmp_path: Path) -> None:
+    for number, (t, out) in enumerate(TYPES):
+        if target != "arm-neon" and "i8" not in t:
+            continue  # the same code
+        turned = ((False, False), (True, False), (False, True))[number % 3]
+        if t in ("f32", "i8"):
+            turned = (False, False)
+        module = hilo.parse(products(t, out, turned))
+        arrays = whole_numbers(module)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        (got,) = Program(module, folder, target)(arrays)
+        for shape, g, want in zip(SHAPES, got, hilo.interpret(module, *arrays), strict=True):
+            np.testing.assert_array_equal(g, want, err_msg=f"{t} {shape}")
+
+
 @needs_emulator
 def test_examples_of_products_run_with_dot_products_of_bytes(tmp_path: Path) -> None:
-    products = [d for d in DEFS if any(word in d.name for word in ("dot", "convolution", "einsum"))]
-    (batch,) = batches(products, 1)
+    defs = [d for d in DEFS if any(word in d.name for word in ("dot", "convolution", "einsum"))]
+    (batch,) = batches(defs, 1)
     wrong = check_examples(batch, "arm-neon-dotprod", tmp_path / "0")
     assert not wrong, "\n".join(wrong[:10])

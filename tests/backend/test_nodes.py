@@ -315,6 +315,11 @@ def dots() -> Iterator[Case]:
     def two(c: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return c + (a.view(np.int16).astype(np.int32) * b.view(np.int16)).reshape(-1, 2).sum(1, dtype=np.int32)
 
+    def same(t: type) -> Callable[..., np.ndarray]:
+        return lambda c, a, b: c + (a.view(t).astype(np.int32) * b.view(t)).reshape(-1, 4).sum(1, dtype=np.int32)
+
+    for name, signed, t in (("sdot4", True, np.int8), ("udot4", False, np.uint8)):
+        yield Case(name, ("i32", "i32", "i32"), lambda b, c, x, y, s=signed: b.dot_same(s, c, x, y), same(t))
     yield Case("dot4", ("i32", "i32", "i32"), lambda b, c, x, y: b.dot(4, c, x, y), four)
     yield Case("dot2", ("i32", "i32", "i32"), lambda b, c, x, y: b.dot(2, c, x, y), two)
 

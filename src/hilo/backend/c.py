@@ -57,6 +57,14 @@ static inline uint32_t hilo_dot(uint32_t c, uint32_t a, uint32_t b, int parts) {
                     : (uint32_t)(int16_t)(a >> 16 * i) * (uint32_t)(int16_t)(b >> 16 * i);
   return c;
 }
+static inline uint32_t hilo_sdot4(uint32_t c, uint32_t a, uint32_t b) {
+  for (int i = 0; i < 32; i += 8) c += (uint32_t)(int8_t)(a >> i) * (uint32_t)(int8_t)(b >> i);
+  return c;
+}
+static inline uint32_t hilo_udot4(uint32_t c, uint32_t a, uint32_t b) {
+  for (int i = 0; i < 32; i += 8) c += (uint32_t)(uint8_t)(a >> i) * (uint32_t)(uint8_t)(b >> i);
+  return c;
+}
 static inline float hilo_dot_bf16(float c, uint32_t a, uint32_t b) {
   c = fmaf(hilo_i32_as_f32(a & 0xffff0000u), hilo_i32_as_f32(b & 0xffff0000u), c);
   return fmaf(hilo_i32_as_f32(a << 16), hilo_i32_as_f32(b << 16), c);
@@ -246,7 +254,9 @@ class _Emitter:
     _dot2 = _dot4
 
     def _dot_bf16(self, node: Node) -> str:
-        return f"hilo_dot_bf16({', '.join(self.names[a] for a in node.args)})"
+        return f"hilo_{node.kind}({', '.join(self.names[a] for a in node.args)})"
+
+    _sdot4 = _udot4 = _dot_bf16
 
     def _cmp(self, node: Node) -> str:
         x, y = node.args

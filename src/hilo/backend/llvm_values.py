@@ -206,6 +206,19 @@ class Values(Writer):
             return self.op(self.intrinsic(f"llvm.x86.avx512.vpdpbusd.{t.lanes * 32}", text, [text] * 3, args))
         return self.soft_dot(node, 8)
 
+    def _same_dot4(self, node: Node) -> str:
+        t, target = node.type, self.module.target
+        if not target.has_same_dot4 or target.arch != "aarch64" or t.lanes not in (2, 4):
+            return self.soft_dot(node, 8)
+        text, bytes_ = type_text(t), f"<{t.lanes * 4} x i8>"
+        acc, *parts = node.args
+        a, b = (self.op(f"bitcast {self.arg(p)} to {bytes_}") for p in parts)
+        name = f"llvm.aarch64.neon.{node.kind[:4]}.v{t.lanes}i32.v{t.lanes * 4}i8"
+        args = f"{self.arg(acc)}, {bytes_} {a}, {bytes_} {b}"
+        return self.op(self.intrinsic(name, text, (text, bytes_, bytes_), args))
+
+    _sdot4 = _udot4 = _same_dot4
+
     def _dot2(self, node: Node) -> str:
         t, target = node.type, self.module.target
         name = {4: "sse2.pmadd.wd", 8: "avx2.pmadd.wd", 16: "avx512.pmaddw.d.512"}.get(t.lanes)
@@ -237,17 +250,18 @@ class Values(Writer):
         return total
 
     def soft_dot(self, node: Node, bits: int) -> str:
-        """acc + the products of the parts, cut out with shifts: bytes of a are unsigned, all else is signed."""
+        """acc + the products of the parts, cut out with shifts: some bytes are unsigned, all else is signed."""
         t = type_text(node.type)
         total, a, b = (self.names[x] for x in node.args)
 
         def splat(value: int) -> str:
             return str(value) if node.type.lanes == 1 else f"splat (i32 {value})"
 
+        first, second = {"dot4": ("lshr", "ashr"), "udot4": ("lshr", "lshr")}.get(node.kind, ("ashr", "ashr"))
         for at in range(0, 32, bits):
             x, y = (self.op(f"shl {t} {v}, {splat(32 - bits - at)}") for v in (a, b))
-            x = self.op(f"{'lshr' if bits == 8 else 'ashr'} {t} {x}, {splat(32 - bits)}")
-            y = self.op(f"ashr {t} {y}, {splat(32 - bits)}")
+            x = self.op(f"{first} {t} {x}, {splat(32 - bits)}")
+            y = self.op(f"{second} {t} {y}, {splat(32 - bits)}")
             product = self.op(f"mul {t} {x}, {y}")
             total = self.op(f"add {t} {total}, {product}")
         return total

@@ -27,7 +27,9 @@ class Target:
     `name` is for people; `triple`, `cpu` and `features` ("+avx2,-x") are LLVM's. `vector_bytes` is the width of a
     vector register and `registers` their number. In hardware there is: `has_fma` fused multiply-add; `has_masks` masked
     loads, stores and blends at full speed; `has_rounding` floor, ceil, rint and trunc; `has_dot4` dot products of four
-    bytes; `has_scale` products with powers of two. `has_dot_bf16`: sums of products of pairs of bf16, which take
+    bytes, unsigned ones with signed ones; `has_same_dot4` such of bytes that are all signed, or all unsigned;
+    `has_lanes` products of a vector and one lane of another that cost no more than others; `has_scale` products with
+    powers of two. `has_dot_bf16`: sums of products of pairs of bf16, which take
     subnormals for 0, are there and permitted (`relaxed`). `l1`, `l2`, `l3` are bytes of cache per core (l3: shared).
     """
 
@@ -43,6 +45,8 @@ class Target:
     has_dot4: bool
     has_scale: bool = False
     has_dot_bf16: bool = False
+    has_same_dot4: bool = False
+    has_lanes: bool = False
     l1: int = 32 << 10
     l2: int = 1 << 20
     l3: int = 16 << 20
@@ -84,13 +88,14 @@ class Target:
             and self.has_masks >= other.has_masks
             and self.has_rounding >= other.has_rounding
             and self.has_dot4 >= other.has_dot4
+            and self.has_same_dot4 >= other.has_same_dot4
             and self.has_scale >= other.has_scale
         )
 
     def plain(self) -> Target:
         """The same machine without its vectors: for code that is made quickly."""
         return replace(self, name=f"{self.name} (plain)", vector_bytes=1, has_masks=False, has_dot4=False,
-                       has_dot_bf16=False)  # fmt: skip
+                       has_dot_bf16=False, has_same_dot4=False, has_lanes=False)  # fmt: skip
 
     def relaxed(self, fast_math: frozenset[str]) -> Target:
         """The same machine with the instructions that only some relaxations (options.FAST_MATH) permit: "bf16"."""
@@ -122,7 +127,8 @@ def _x86(name: str, cpu: str, features: str, level: int, dot4: bool = False,
     )
 
 
-def _arm(name: str, cpu: str, features: str, caches: Mapping[str, int] = NO_SIZES) -> Target:
+def _arm(name: str, cpu: str, features: str, dot4: bool = False,
+         caches: Mapping[str, int] = NO_SIZES) -> Target:  # fmt: skip
     """A 64-bit Arm machine: vectors of 16 bytes (NEON), which all of them have."""
     return Target(
         name=name,
@@ -135,6 +141,8 @@ def _arm(name: str, cpu: str, features: str, caches: Mapping[str, int] = NO_SIZE
         has_masks=False,
         has_rounding=True,
         has_dot4=False,
+        has_same_dot4=dot4,
+        has_lanes=True,
         **caches,
     )
 
@@ -148,7 +156,7 @@ NAMED: Final[dict[str, Target]] = {
         _x86("x86-avx512", "x86-64-v4", _WIDE, 4),
         _x86("x86-avx2", "x86-64-v3", "", 3),
         _x86("x86-sse2", "x86-64", "", 1),
-        _arm("arm-neon-dotprod", "generic", "+dotprod"),
+        _arm("arm-neon-dotprod", "generic", "+dotprod", dot4=True),
         _arm("arm-neon", "generic", ""),
         # One element at a time, for emitters without vectors; on x86-64 LLVM makes code for it, too.
         replace(_x86("scalar", "x86-64", "", 1), vector_bytes=1),
@@ -195,7 +203,7 @@ def described(triple: str, cpu: str, has: Mapping[str, bool], caches: Mapping[st
     kind = triple.split("-")[0]
     features = ",".join(f"{'+' if on else '-'}{f}" for f, on in sorted(has.items()) if f != "prefer-256-bit")
     if kind == "aarch64" and "linux" in triple:
-        return _arm(f"arm-{cpu}", cpu, features, caches)
+        return _arm(f"arm-{cpu}", cpu, features, bool(has.get("dotprod")), caches)
     if kind != "x86_64":
         raise Error(f"hilo compiles for hosts of x86-64 and, with Linux, AArch64; this one is {triple}")
     level = 1

@@ -191,7 +191,7 @@ class _Lowering:
         bits = self.rounding[number]
         if bits is not None:
             return lambda b, x: reduce_precision(b, x, *bits)
-        if self.r.parts == 4:
+        if self.r.combine == "dot4":
             return lambda b, x: Elem(x.dtype, b.xor(x.re, -128))
         return None
 

@@ -159,9 +159,9 @@ class Nest(Finish):
                 lines = -(-line_count // max(1, typical(-(-m // p.rows))))  # all tiles together fetch the whole panel
 
                 def tile(i: Node, rows: int) -> None:
-                    t = microkernel.Tile(
-                        r.combine, r.scalar, rows, vectors, lanes, masked, lines, "" if panels else narrow, touches
-                    )
+                    by_lanes = self.target.has_lanes and self.a.column == 1 and not p.turned_a and lanes > 1
+                    t = microkernel.Tile(r.combine, r.scalar, rows, vectors, lanes, masked, lines,
+                                         "" if panels else narrow, touches, by_lanes)  # fmt: skip
                     name = self.helper(microkernel.tile(t))
                     if self.where == "stack":
                         ct, c_row = c, b.i64(vectors * lanes * size)

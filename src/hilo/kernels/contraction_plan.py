@@ -86,8 +86,13 @@ def recipe(lhs: DType, rhs: DType, out: DType, target: Target) -> Recipe:
     signed = {dtypes.i8, dtypes.i4, dtypes.i2, dtypes.u4, dtypes.u2}  # whose values an i8 holds
     if lhs in signed and rhs in signed and target.has_dot4:
         return Recipe("dot4", "i32", dtypes.i32, 4)
+    if target.has_same_dot4 and lhs in signed and rhs in signed:
+        return Recipe("sdot4", "i32", dtypes.i32, 4)
+    unsigned = {dtypes.u8, dtypes.u4, dtypes.u2}
+    if target.has_same_dot4 and lhs in unsigned and rhs in unsigned:
+        return Recipe("udot4", "i32", dtypes.i32, 4)
     small = {*signed, dtypes.u8, dtypes.i16}
-    if lhs in small and rhs in small:
+    if lhs in small and rhs in small and not target.has_lanes:  # products of i32 by lanes are as many an instruction
         return Recipe("dot2", "i32", dtypes.i32, 2)
     return Recipe("mul", "i32", dtypes.i32)
 
@@ -188,9 +193,12 @@ class Plan:
         return f"product, tiles {self.rows}x{self.width}", f"{b}{blocks}; {units}"
 
 
-def tiles_for(registers: int) -> list[tuple[int, int]]:
-    """Rows x vectors of accumulators, with the vectors of B and one more in registers, widest use first."""
-    if registers >= 32:
+def tiles_for(target: Target) -> list[tuple[int, int]]:
+    """Rows x vectors of accumulators, with the vectors of B and one more in registers, widest use first. Where elements
+    of A are lanes of vectors, these take a register a row, and those of B one in all."""
+    if target.has_lanes:
+        return [(6, 4), (7, 3), (8, 2), (12, 1)]
+    if target.registers >= 32:
         return [(14, 2), (8, 3), (6, 4), (24, 1)]
     return [(6, 2), (4, 3), (12, 1)]
 
@@ -204,7 +212,7 @@ def nanoseconds(sizes: tuple[int, int, int, int], size: int, lanes: int, target:
     return max(work + moved * NEAR_NS, far)
 
 
-def choose_tile(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
+def choose_tile(m: int, n: int, lanes: int, target: Target) -> tuple[int, int]:
     """The tile that computes M x N with the least work, edges included; among equals the first."""
     columns = -(-n // lanes)
 
@@ -216,7 +224,7 @@ def choose_tile(m: int, n: int, lanes: int, registers: int) -> tuple[int, int]:
                     total += count * tiles * max(r * v, (r + v) * 0.6, 8)  # multiply-adds; loads; latency
         return total * (1.0 if vectors in (2, 3) else 1.02)
 
-    return min(tiles_for(registers), key=lambda t: cost(*t))
+    return min(tiles_for(target), key=lambda t: cost(*t))
 
 
 def wanted_units(nanoseconds: float, most: int) -> int:
@@ -227,7 +235,7 @@ def wanted_units(nanoseconds: float, most: int) -> int:
 
 def few_rows(p: Plan, target: Target) -> Plan:
     """`p` with tiles of so few rows that lines of A which all fall into one set of the first-level cache stay there."""
-    few = [t for t in tiles_for(target.registers) if t[0] <= CROWDED_ROWS]
+    few = [t for t in tiles_for(target) if t[0] <= CROWDED_ROWS]
     if p.rows <= CROWDED_ROWS or p.pack_panels or not few:
         return p
     columns = -(-p.sizes[2] // p.lanes)
@@ -264,7 +272,7 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         most = min(target.l1 // 2 // r.size, max(STREAM_BYTES // r.size, -(-n // per_batch)))
         block = balanced(n, min(most, -(-n // min(2, per_batch))))
         return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, 0, False, total)
-    rows, vectors = choose_tile(m, n, lanes, target.registers)
+    rows, vectors = choose_tile(m, n, lanes, target)
     long = k >= max(LONG_K, 16 * m, 16 * n) and m * n < 1 << 16
     if long and split == k and want > 1 and bt == 1 and r.combine != "dot4":
         split = balanced(k, max(LONG_K // 4, -(-k // want)))  # k is all there is to share out
@@ -277,13 +285,13 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     if streamed:
         # Memory is the limit: read long pieces of few rows at a time, as hardware prefetchers like it. Sums are loaded
         # and stored for each such piece, so there must be few of them for each element of B.
-        tall, vectors = tiles_for(target.registers)[1]
+        tall, vectors = tiles_for(target)[1]
         rows = balanced(m, tall)
         if m < tall:
             vectors = min(4, target.registers * 7 // 8 // m)
         block_k = 8 if m <= 4 else 16 if m < tall else 32
         per_batch = min(per_batch, max(2, n * r.size // STREAM_BYTES))
-    tiles = [(m_, v * lanes) for m_, v in tiles_for(target.registers) if not streamed or m_ <= rows]
+    tiles = [(m_, v * lanes) for m_, v in tiles_for(target) if not streamed or m_ <= rows]
     rows, width = choose("contraction.tile", (rows, vectors * lanes), tiles)
     vectors = width // lanes
     turned = b_column != 1 and not bound  # B lies with k contiguous: it must be packed

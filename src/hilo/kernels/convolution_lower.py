@@ -215,7 +215,7 @@ class Implicit:
         rows_used = sorted({*p.heights, *(2 * n for n in p.pairs)})
         tiles: dict[int, Node] = {}
         for n in rows_used:
-            t = tile.Tile(self.combine, self.held.name, n, p.vectors, p.lanes)
+            t = tile.Tile(self.combine, self.held.name, n, p.vectors, p.lanes, self.target.has_lanes)
             tiles[n] = b.funcptr(self.helper(tile.tile(t)))
         return walk.Table(head, self.regions(), [walk.takes(p.heights), walk.takes(p.pairs)], tiles)
 

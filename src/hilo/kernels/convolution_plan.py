@@ -88,9 +88,11 @@ class Plan:
         return self.outer * -(-self.segments // self.segments_step) * -(-self.inner // self.inner_step)
 
 
-def most_rows(vectors: int, registers: int) -> int:
+def most_rows(vectors: int, target: Target) -> int:
     """Rows of the largest tile of so many vectors."""
-    rows = {1: 14, 2: 14, 3: 8, 4: 6} if registers >= 32 else {1: 12, 2: 6, 3: 4}
+    if target.has_lanes:  # a register a row holds elements of A
+        return {1: 12, 2: 8, 3: 7, 4: 6}[vectors]
+    rows = {1: 14, 2: 14, 3: 8, 4: 6} if target.registers >= 32 else {1: 12, 2: 6, 3: 4}
     return rows[vectors]
 
 
@@ -114,10 +116,10 @@ def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, same: b
     if found is None:
         return None
     regions, outer, segments, inner = found
-    vectors = choose_vectors(p, lanes, target.registers)
+    vectors = choose_vectors(p, lanes, target)
     if vectors == 0:
         return None
-    tiles = {v: (most_rows(v, target.registers), v * lanes) for v in panel_vectors(p, lanes, target.registers)}
+    tiles = {v: (most_rows(v, target), v * lanes) for v in panel_vectors(p, lanes, target)}
     most, width = choose("contraction.tile", tiles[vectors], tiles.values())
     vectors = width // lanes
     nanoseconds = p.rows * -(-p.outputs // lanes) * p.depth * VECTOR_NS
@@ -163,20 +165,20 @@ def even(count: int, most: int) -> int:
     return count if count < 2 else min(count + count % 2, most - most % 2)
 
 
-def panel_vectors(p: Problem, lanes: int, registers: int) -> list[int]:
+def panel_vectors(p: Problem, lanes: int, target: Target) -> list[int]:
     """Vectors that a panel may have: groups must consist of whole panels."""
     each = p.outputs // p.groups
-    among = (2, 3, 4, 1) if registers >= 32 else (2, 3, 1)
+    among = (4, 3, 2, 1) if target.has_lanes else (2, 3, 4, 1) if target.registers >= 32 else (2, 3, 1)
     return [v for v in among if p.groups == 1 or each % (v * lanes) == 0]
 
 
-def choose_vectors(p: Problem, lanes: int, registers: int) -> int:
+def choose_vectors(p: Problem, lanes: int, target: Target) -> int:
     """Vectors of a panel: little waste at the edge, few rows lost; 0 if groups do not consist of whole panels."""
     each = p.outputs // p.groups
     best, least = 0, float("inf")
-    for v in panel_vectors(p, lanes, registers):
-        cost = -(-each // (v * lanes)) * rows_cost(p.rows, most_rows(v, registers), v)
-        cost *= 1.0 if v == 2 else 1.03
+    for v in panel_vectors(p, lanes, target):
+        cost = -(-each // (v * lanes)) * rows_cost(p.rows, most_rows(v, target), v)
+        cost *= 1.0 if v == 2 or target.has_lanes else 1.03
         if cost < least:
             best, least = v, cost
     return best

@@ -8,10 +8,10 @@ convolutions. The sum over k runs in order and without a break.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
-from hilo.kernels.microkernel import COMBINE, load_b, memory_size, multiples
+from hilo.kernels.microkernel import add_products, elements, load_b, memory_size, multiples, over_k
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
 from hilo.loop.product import SEGMENTS_PARAMS, Product
 from hilo.record import record
@@ -19,17 +19,20 @@ from hilo.record import record
 
 @record(frozen=True)
 class Tile:
-    """`rows` x `vectors` accumulators of `lanes` elements of type `scalar`; `combine`: see microkernel.COMBINE."""
+    """`rows` x `vectors` accumulators of `lanes` elements of type `scalar`; `combine`: see microkernel.COMBINE, and for
+    `by_lanes` its Tile."""
 
     combine: str
     scalar: str
     rows: int
     vectors: int
     lanes: int
+    by_lanes: bool = False
 
     @property
     def name(self) -> str:
-        return f"conv_tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}"
+        by = "l" if self.by_lanes else ""
+        return f"conv_tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}{by}"
 
     @property
     def group(self) -> int:
@@ -60,7 +63,6 @@ def tile(t: Tile) -> Func:
     c, c_row, c_group, more, touch, touch_row, touch_group = f.params[11:]
     v = VType(t.scalar, t.lanes)
     step = t.lanes * v.size
-    combine = COMBINE[t.combine]
     for i in range(t.rows):
         row = b.gep(touch if i < t.group else b.gep(touch, touch_group), b.mul(touch_row, i % t.group))
         for line in range(0, t.vectors * step, 64):
@@ -68,19 +70,27 @@ def tile(t: Tile) -> Func:
     offsets = multiples(b, a_row, t.group)
     groups = range(0, t.rows, t.group)
 
-    def segment(_: Node, pa: Node, pb: Node, pf: Node, *sums: Node) -> list[Node]:
+    def steps(count: int) -> Callable[..., list[Node]]:
+        """The body of a loop over k that does `count` steps a turn."""
+
         def turn(_: Node, bk: Node, pf: Node, *state: Node) -> list[Node]:
             base, acc = state[: len(groups)], list(state[len(groups) :])
-            b.prefetch(pf, locality=2)
-            columns = [b.load(b.gep(bk, j * step), v) for j in range(t.vectors)]
-            for i in range(t.rows):
-                x = b.load(b.gep(base[i // t.group], offsets[i % t.group]), v.with_lanes(1))
-                for j, y in enumerate(columns):
-                    acc[i * t.vectors + j] = combine(b, acc[i * t.vectors + j], b.splat(x, t.lanes), y)
-            return [b.gep(bk, b_k), b.gep(pf, ahead_k), *(b.gep(p, v.size) for p in base), *acc]
+            element = elements(b, lambda i: b.gep(base[i // t.group], offsets[i % t.group]), t.rows, v, count)
 
+            def column(j: int) -> Node:
+                return b.load(b.gep(bk, j * step), v)
+
+            for s in range(count):
+                b.prefetch(pf, locality=2)
+                add_products(b, (t.combine, t.rows, t.vectors, t.by_lanes), acc, partial(element, s), column)
+                bk, pf = b.gep(bk, b_k), b.gep(pf, ahead_k)
+            return [bk, pf, *(b.gep(p, count * v.size) for p in base), *acc]
+
+        return turn
+
+    def segment(_: Node, pa: Node, pb: Node, pf: Node, *sums: Node) -> list[Node]:
         bases = [pa if g == 0 else b.gep(pa, a_group) for g in groups]
-        _, pf, *end = b.for_(0, k, 1, turn, (pb, pf, *bases, *sums))
+        _, pf, *end = over_k(b, k, t.lanes if t.by_lanes else 1, steps, (pb, pf, *bases, *sums))
         return [b.gep(pa, a_segment), b.gep(pb, b_segment), pf, *end[len(groups) :]]
 
     zeros = [b.const(0, v)] * (t.rows * t.vectors)

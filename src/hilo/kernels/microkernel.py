@@ -7,8 +7,8 @@ loads what it has so far), so that blocking does not change the result.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Final
 
 from hilo.ir.dtypes import dtype
@@ -26,6 +26,8 @@ COMBINE: Final[dict[str, Combine]] = {
     "mul": lambda b, acc, x, y: b.add(acc, b.mul(x, y)),
     "or": lambda b, acc, x, y: b.or_(acc, b.and_(x, y)),
     "dot4": lambda b, acc, x, y: b.dot(4, acc, x, y),
+    "sdot4": lambda b, acc, x, y: b.dot_same(True, acc, y, x),
+    "udot4": lambda b, acc, x, y: b.dot_same(False, acc, y, x),
     "dot2": lambda b, acc, x, y: b.dot(2, acc, x, y),
     "dot_bf16": lambda b, acc, x, y: b.dot_bf16(acc, b.bitcast(x, "i32"), b.bitcast(y, "i32")),  # pairs, held as f32
 }
@@ -36,7 +38,8 @@ class Tile:
     """A micro-kernel: `combine` on accumulators of `scalar`, `rows` x `vectors` of `lanes`; `masked`: the last vector
     is only partly there; `lines` cache lines are fetched ahead per step of k. `narrow`: the
     type of B's elements where they are widened as they are read (so for the other kernels). `touches`: the tile of C is
-    fetched before the sum is."""
+    fetched before the sum is. `by_lanes`: rows of A are contiguous, and read a vector at a time, whose lanes are used
+    one after the other."""
 
     combine: str
     scalar: str
@@ -47,6 +50,7 @@ class Tile:
     lines: int = 1
     narrow: str = ""
     touches: bool = False
+    by_lanes: bool = False
 
     @property
     def width(self) -> int:
@@ -55,7 +59,8 @@ class Tile:
     @property
     def name(self) -> str:
         size = f"{self.rows}x{self.vectors}x{self.lanes}{'m' if self.masked else ''}"
-        return f"tile_{self.combine}_{self.scalar}_{size}p{self.lines}{self.narrow}{'t' if self.touches else ''}"
+        flags = f"{'t' if self.touches else ''}{'l' if self.by_lanes else ''}"
+        return f"tile_{self.combine}_{self.scalar}_{size}p{self.lines}{self.narrow}{flags}"
 
     @property
     def vector(self) -> VType:
@@ -92,20 +97,27 @@ def tile(t: Tile) -> Func:
     start = [b.const(0, v)] * (rows * vectors)
     offsets = multiples(b, a_row, min(rows, GROUP))
     bases = [b.gep(a, b.mul(a_row, g)) for g in range(0, rows, GROUP)]
-    combine = COMBINE[t.combine]
 
-    def body(_: Node, bk: Node, pf: Node, *state: Node) -> list[Node]:
-        base, acc = state[: len(bases)], list(state[len(bases) :])
-        for line in range(t.lines):
-            b.prefetch(b.gep(pf, 64 * line), locality=2)
-        columns = [load_b(b, bk, b.i64(j * b_step), v, t.narrow, mask_of(j)) for j in range(vectors)]
-        for i in range(rows):
-            x = b.splat(b.load(b.gep(base[i // GROUP], offsets[i % GROUP]), v.with_lanes(1)), t.lanes)
-            for j in range(vectors):
-                acc[i * vectors + j] = combine(b, acc[i * vectors + j], x, columns[j])
-        return [b.gep(bk, b_k), b.gep(pf, ahead_k), *(b.gep(p, a_k) for p in base), *acc]
+    def steps(count: int) -> Callable[..., list[Node]]:
+        """The body of a loop over k that does `count` steps a turn."""
 
-    end = b.for_(0, k, 1, body, (bp, ahead, *bases, *start))
+        def body(_: Node, bk: Node, pf: Node, *state: Node) -> list[Node]:
+            base, acc = state[: len(bases)], list(state[len(bases) :])
+            element = elements(b, lambda i: b.gep(base[i // GROUP], offsets[i % GROUP]), rows, v, count)
+
+            def column(j: int) -> Node:
+                return load_b(b, bk, b.i64(j * b_step), v, t.narrow, mask_of(j))
+
+            for s in range(count):
+                for line in range(t.lines):
+                    b.prefetch(b.gep(pf, 64 * line), locality=2)
+                add_products(b, (t.combine, rows, vectors, t.by_lanes), acc, partial(element, s), column)
+                bk, pf = b.gep(bk, b_k), b.gep(pf, ahead_k)
+            return [bk, pf, *(b.gep(p, a_k if count == 1 else step) for p in base), *acc]
+
+        return body
+
+    end = over_k(b, k, t.lanes if t.by_lanes else 1, steps, (bp, ahead, *bases, *start))
     acc = end[2 + len(bases) :]
 
     def store(plus_init: bool) -> None:
@@ -122,6 +134,44 @@ def tile(t: Tile) -> Func:
     b.if_(b.cmp("sge", init_row, 0), lambda: store(True), lambda: store(False))
     b.ret()
     return f
+
+
+def elements(b: Builder, row: Callable[[int], Node], rows: int, v: VType, count: int) -> Callable[[int, int], Node]:
+    """What gives, in all lanes of a vector, the element number `s` < `count` from where `row` is for a row i of A:
+    (s, i) -> vector. Several elements of a row are lanes of one vector, which is read here."""
+    if count == 1:
+        return lambda _, i: b.splat(b.load(row(i), v.with_lanes(1)), v.lanes)
+    read = [b.load(row(i), v.with_lanes(count)) for i in range(rows)]
+    return lambda s, i: b.splat(b.lane(read[i], s), v.lanes)
+
+
+def add_products(b: Builder, t: tuple[str, int, int, bool], sums: list[Node], element: Callable[[int], Node],
+                 column: Callable[[int], Node]) -> None:  # fmt: skip
+    """One step of k of a tile (`combine`, rows, vectors, `by_lanes`): to the sum in row i, vector j add `element(i)`
+    times `column(j)`. Where the elements are lanes of registers, these and the sums leave one register for B."""
+    name, rows, vectors, by_lanes = t
+    combine = COMBINE[name]
+    if by_lanes:
+        xs = [element(i) for i in range(rows)]
+        for j in range(vectors):
+            y = column(j)
+            for i, x in enumerate(xs):
+                sums[i * vectors + j] = combine(b, sums[i * vectors + j], x, y)
+        return
+    ys = [column(j) for j in range(vectors)]
+    for i in range(rows):
+        x = element(i)
+        for j, y in enumerate(ys):
+            sums[i * vectors + j] = combine(b, sums[i * vectors + j], x, y)
+
+
+def over_k(b: Builder, k: Node, count: int, steps: Callable[[int], Callable[..., list[Node]]],
+           init: Sequence[Node]) -> Sequence[Node]:  # fmt: skip
+    """A loop over k whose turns do `count` steps each, and one for what is left: the last values of what they carry."""
+    if count == 1:
+        return b.for_(0, k, 1, steps(1), init)
+    whole = b.and_(k, -count)
+    return b.for_(whole, k, 1, steps(1), b.for_(0, whole, count, steps(count), init))
 
 
 def memory_size(scalar: str, narrow: str) -> int:

@@ -177,6 +177,10 @@ class Builder:
         """acc + the products of the 4 bytes (a's unsigned, b's signed) or 2 halves (signed) of each i32 lane."""
         return self.pure(f"dot{parts}", (acc, a, b), acc.type)
 
+    def dot_same(self, signed: bool, acc: Node, a: Node, b: Node) -> Node:
+        """acc + the products of the 4 bytes of each i32 lane, all signed or all unsigned."""
+        return self.pure("sdot4" if signed else "udot4", (acc, a, b), acc.type)
+
     def dot_bf16(self, acc: Node, a: Node, b: Node) -> Node:
         """acc (f32) + the products of the two bf16 in each i32 lane of a and b, in an order and with roundings that are
         the machine's; subnormals may count as 0."""

@@ -252,15 +252,17 @@ class _Machine:
         return np.ldexp(x, np.nan_to_num(n).astype(np.int32))
 
     def do_dot4(self, node: Node, env: Env, acc: Any, a: Any, b: Any) -> Any:
-        parts = 32 // int(node.kind[3:])
+        parts = 32 // int(node.kind[-1])
         total = acc
         for at in range(0, 32, parts):
             x, y = (np.left_shift(v, 32 - parts - at) for v in (a, b))
-            x = np.right_shift(x.view(np.uint32), 24).view(np.int32) if parts == 8 else np.right_shift(x, 16)
-            total = total + x * np.right_shift(y, 32 - parts)
+            unsigned = {"dot4": (True, False), "udot4": (True, True)}.get(node.kind, (False, False))
+            x, y = (np.right_shift(v.view(np.uint32) if u else v, 32 - parts).view(np.int32)
+                    for v, u in zip((x, y), unsigned, strict=True))  # fmt: skip
+            total = total + x * y
         return total
 
-    do_dot2 = do_dot4
+    do_dot2 = do_sdot4 = do_udot4 = do_dot4
 
     def do_dot_bf16(self, node: Node, env: Env, acc: Any, a: Any, b: Any) -> Any:
         high = np.int32(-65536)

@@ -12,6 +12,7 @@ Kinds (args; attrs):
                                   (f64: from -1200 to 1024)
   arithmetic on integers          add sub mul sdiv udiv srem urem and or xor shl lshr ashr ctpop ctlz cttz bswap
   dot4 (acc, a, b), dot2 (acc, a, b)   on i32: acc + the products of four bytes (a's unsigned, b's signed), of two i16
+  sdot4, udot4 (acc, a, b)        dot4 of bytes that are all signed, all unsigned
   dot_bf16 (acc, a, b)            acc (f32) + the products of the two bf16 in each i32 lane; may take subnormals for 0
                                   (signed) parts of each lane, wrapping
   cmp (a, b; pred)                icmp: eq ne slt sle sgt sge ult ule ugt uge; fcmp: oeq une olt ole ogt oge uno ord
