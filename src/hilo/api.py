@@ -112,7 +112,8 @@ def compile(program: Program, *, entry: str = "main", target: str = "host", thre
 
         return compile_source(program, entry=entry, target=target, threads=threads, donate=tuple(donate),
                               options=options)  # fmt: skip
-    from hilo.ir.host import HostQueues, connected
+    from hilo.ir.connection import connected
+    from hilo.ir.host import HostQueues
     from hilo.pipeline import compile_module
 
     _expect(host=(host, HostQueues, "a HostQueues"))
@@ -163,7 +164,8 @@ def interpret(program: Program, *arrays: Any, entry: str = "main", host: HostQue
 
     Raises `Error` if the arrays do not fit the entry function's parameters; nothing is cast.
     """
-    from hilo.ir.host import HostQueues, connected
+    from hilo.ir.connection import connected
+    from hilo.ir.host import HostQueues
     from hilo.ir.interpret import interpret as run
     from hilo.ir.probes import Probes, recording
 

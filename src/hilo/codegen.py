@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from hilo.errors import Error, Unsupported
 from hilo.loop.nodes import Func
 from hilo.options import Options
-from hilo.plan.dynamic import emit_shapes
 from hilo.plan.entry import chunk_units, emit_entry
 from hilo.plan.program import Program
 from hilo.runtime.stores import cache_of
@@ -143,6 +142,8 @@ def group(program: Program, *, portable: bool = False, cached: bool = True, entr
             kernels.append(phase.func)
     last = emit_entry(program, entry, portable=portable)
     if program.symbols is not None:
+        from hilo.plan.dynamic import emit_shapes
+
         last.append(emit_shapes(program))
     needed = called(last)
     own_helpers = [h for h in helpers.values() if h.attrs.get("rare") or not cached]

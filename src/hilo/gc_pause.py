@@ -4,14 +4,14 @@ nothing of hilo."""
 from __future__ import annotations
 
 import gc
+from _thread import allocate_lock  # `threading`, which takes half a millisecond to import, calls it Lock
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Lock
 from typing import Final
 
 MOST_UNSEEN: Final = 1_000_000  # objects that may live on without the collector having looked at them
 
-_lock = Lock()
+_lock = allocate_lock()
 _inside = 0
 _was_enabled = False
 _unseen = 0

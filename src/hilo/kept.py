@@ -33,7 +33,7 @@ def compile_source(source: str | bytes, *, entry: str, target: str, threads: int
     @gc_paused()  # importing the compiler makes as many objects as compiling does
     def compiled(keep: Any = None) -> Executable:
         from hilo.formats import parse
-        from hilo.ir.host import connected
+        from hilo.ir.connection import connected
         from hilo.pipeline import compile_module
 
         with connected(None):

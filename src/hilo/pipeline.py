@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
     from hilo.kernels.pins import Lookup
     from hilo.plan.program import Program
+    from hilo.plan.report import MemoryReport
     from hilo.runtime.executable import Executable
     from hilo.runtime.image import Image
 
@@ -257,7 +259,6 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     """Plan, generate code, load. `donated`: arguments, and the result that each is meant for, if that is said;
     `module` has the functions that custom calls name; `keep`: as `compile_module` has it."""
     from hilo.codegen import generate
-    from hilo.plan.report import memory_report
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
     from hilo.runtime.image import Image
@@ -283,7 +284,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     trace.finish()
     calls = [(h.op, h.target) for h in program.hosts]
     is_native = any(t.convention != "python" for _, t in calls)
-    memory, cost = memory_report(program, code=sum(map(len, code.objects))), estimated_cost(program)
+    cost = estimated_cost(program)
     may_take_long = cost > GIL_COST or program.has_loops()
     if keep is not None and not calls and program.symbols is None and profile is None:
         types = tuple(p.tensor for p in f.params), tuple(r.tensor for r in f.results)
@@ -305,14 +306,20 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         **_sizes(program, code.loaded.address),
     )
 
+    @cache
+    def memory() -> MemoryReport:
+        from hilo.plan.report import memory_report
+
+        return memory_report(program, code=sum(map(len, code.objects)))
+
     def text(phase: str) -> str | bytes:
         if phase in NAMES and (of := STAGES[phase := named(phase)].of) != "code":
             source = module if module is not None else Module({f.name: f})
             return show_source(phase, source, f.name) if of == "source" else show_optimized(phase, f, source.name)
         if phase == "memory":
-            return memory.details()
+            return memory().details()
         if phase in ("memory.svg", "memory_before.svg"):
-            return memory.svg(assigned=phase == "memory.svg")
+            return memory().svg(assigned=phase == "memory.svg")
         if phase in ("c", "object", "header"):
             return portable_code(f, phase, machine, options)
         if phase in ("llvm", "asm", "kernels"):

@@ -10,12 +10,12 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from _thread import allocate_lock
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from functools import cache
-from importlib.util import find_spec
-from threading import Lock
+from importlib.machinery import PathFinder
 from typing import Any, Final
 
 from hilo.errors import Error
@@ -60,7 +60,7 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
-_LOCK: Final = Lock()  # a target machine serves one module at a time
+_LOCK: Final = allocate_lock()  # a target machine serves one module at a time
 
 
 class Library:
@@ -80,14 +80,15 @@ class Library:
 @cache
 def library() -> Library:
     """The library, loaded once. Raises `Error` if llvmlite is not installed."""
-    spec = find_spec("llvmlite")
+    spec = PathFinder.find_spec("llvmlite")
     for folder in (spec and spec.submodule_search_locations) or ():
         path = os.path.join(folder, "binding", "libllvmlite.so")
         if os.path.exists(path):
             return Library(path)
-    if spec is None:
-        raise Error("hilo needs the package llvmlite, which is not installed")
-    from llvmlite.binding import ffi  # installed in another way: it knows where
+    try:
+        from llvmlite.binding import ffi  # installed in another way: it knows where
+    except ModuleNotFoundError:
+        raise Error("hilo needs the package llvmlite, which is not installed") from None
 
     return Library(ffi.lib._name)
 

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Hashable, Sequence
 from threading import Condition
 from typing import Any, Final
 
 import numpy as np
 
-from hilo.errors import Error, Unsupported
+from hilo.errors import Error
 from hilo.ir.interpret import check_argument
 from hilo.ir.process import current as process
 from hilo.ir.types import Type
@@ -141,29 +139,3 @@ def name(key: Key) -> str:
     if kind in ("infeed", "outfeed"):
         return f"the {kind}" + (f" {which!r}" if which else "")
     return f"channel {which} {kind}".rstrip()
-
-
-_QUEUES: Final[ContextVar[HostQueues | None]] = ContextVar("hilo_host_queues", default=None)
-
-
-def connection() -> HostQueues | None:
-    """The queues of the program that is running, or being compiled; None: it has none."""
-    return _QUEUES.get()
-
-
-def queues() -> HostQueues:
-    """The queues of the program that is running. Raises `Unsupported` if it has none."""
-    found = connection()
-    if found is None:
-        raise Unsupported("there is no queue to exchange data with the host: give the run a hilo.HostQueues (host=...)")
-    return found
-
-
-@contextmanager
-def connected(host: HostQueues | None) -> Iterator[None]:
-    """Programs that are interpreted, or compiled, inside of the `with` block use `host`."""
-    token = _QUEUES.set(host)
-    try:
-        yield
-    finally:
-        _QUEUES.reset(token)

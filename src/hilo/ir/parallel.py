@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from hilo.errors import Error
-from hilo.ir.host import HostQueues, connected
+from hilo.ir.connection import connected
+from hilo.ir.host import HostQueues
 from hilo.ir.interpret import check_arguments, own, run
 from hilo.ir.module import Function, Module
 from hilo.ir.process import Grid, Process

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hilo.ir.dtypes import DType
-from hilo.ir.op import Op
 from hilo.kernels.contraction_algebra import Dim
+from hilo.kernels.lowered import constant_of as constant_of
 from hilo.record import record
 
 
@@ -71,17 +71,3 @@ def paired(b: np.ndarray) -> np.ndarray:
     halves[:, :, :, 0] = bits[:, 0::2]
     halves[:, : k // 2, :, 1] = bits[:, 1::2]
     return halves.view(np.float32)[..., 0]
-
-
-def constant_of(o: Op) -> Op | None:
-    """The constant that `o` is, perhaps by another shape; None if it is none, or the same value everywhere."""
-    while o.kind.full_name == "stablehlo.reshape":
-        o = o.operands[0]
-    is_constant = o.kind.full_name == "stablehlo.constant" and not o.attrs["value"].is_splat
-    return o if is_constant else None
-
-
-def arranges(op: Op) -> bool:
-    """Whether the kernel of `op` may ask for constants in a layout of its own."""
-    fused = op.kind.full_name == "hilo.fusion" and op.attrs["kind"] == "contraction"
-    return fused or op.kind.full_name in ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")

@@ -14,12 +14,11 @@ from hilo.ir.dtypes import DType, f32, f64
 from hilo.ir.op import Op
 from hilo.kernels import convolution_direct
 from hilo.kernels.contraction_algebra import Dim
-from hilo.kernels.contraction_bound import constant_of
 from hilo.kernels.convolution_lower import Implicit, Operands
 from hilo.kernels.convolution_plan import Plan
 from hilo.kernels.convolution_regions import Problem
 from hilo.kernels.epilogue import Epilogue
-from hilo.kernels.lowered import Lowered
+from hilo.kernels.lowered import Lowered, constant_of
 from hilo.kernels.pins import choose
 from hilo.ops.convolution import is_canonical, windows
 from hilo.ops.window_axes import Axis

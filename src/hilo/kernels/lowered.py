@@ -1,4 +1,5 @@
-"""What a kernel strategy hands back: loop-IR functions over parallel units. Imports only loop.nodes (and numpy)."""
+"""What a kernel strategy hands back: loop-IR functions over parallel units. Imports only loop.nodes and
+ir.op (and numpy)."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from hilo.ir.op import Op
 from hilo.loop.nodes import Func
 from hilo.record import field, record
 
@@ -49,3 +51,17 @@ class Lowered:
     strategy: str = ""  # what the kernel does, in a few words, and why: for people (`hilo bench --explain`)
     reason: str = ""
     choices: tuple[Any, ...] = ()  # of pins.Choice: knobs that it consulted, and their values (kernels/pins.py)
+
+
+def constant_of(o: Op) -> Op | None:
+    """The constant that `o` is, perhaps by another shape; None if it is none, or the same value everywhere."""
+    while o.kind.full_name == "stablehlo.reshape":
+        o = o.operands[0]
+    is_constant = o.kind.full_name == "stablehlo.constant" and not o.attrs["value"].is_splat
+    return o if is_constant else None
+
+
+def arranges(op: Op) -> bool:
+    """Whether the kernel of `op` may ask for constants in a layout of its own."""
+    fused = op.kind.full_name == "hilo.fusion" and op.attrs["kind"] == "contraction"
+    return fused or op.kind.full_name in ("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution")

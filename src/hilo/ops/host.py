@@ -15,6 +15,7 @@ import numpy as np
 from hilo.custom_calls import registry
 from hilo.errors import Error, Unsupported, require
 from hilo.ir import host
+from hilo.ir.connection import queues
 from hilo.ir.dtypes import f32
 from hilo.ir.op import Op
 from hilo.ir.process import Process, current
@@ -31,21 +32,21 @@ TO_HOST, FROM_HOST, DEVICE = 2, 3, 1  # types of channels, by their numbers
 
 
 def _infeed(*, backend_config: str, results: Sequence[Type]) -> list[np.ndarray]:
-    return host.queues().receive("stablehlo.infeed", ("infeed", backend_config), results)
+    return queues().receive("stablehlo.infeed", ("infeed", backend_config), results)
 
 
 def _outfeed(*arrays: np.ndarray, backend_config: str) -> None:
-    host.queues().push(("outfeed", backend_config), arrays)
+    queues().push(("outfeed", backend_config), arrays)
 
 
 def _recv(*, backend_config: str, results: Sequence[Type]) -> list[np.ndarray]:
-    queues = host.queues()
-    return queues.receive("stablehlo.recv", queues.incoming(int(backend_config)), results)
+    host_side = queues()
+    return host_side.receive("stablehlo.recv", host_side.incoming(int(backend_config)), results)
 
 
 def _send(*arrays: np.ndarray, backend_config: str) -> None:
-    queues = host.queues()
-    queues.push(queues.outgoing(int(backend_config)), arrays)
+    host_side = queues()
+    host_side.push(host_side.outgoing(int(backend_config)), arrays)
 
 
 def _as_target(kind: str, function: Callable[..., Any]) -> None:

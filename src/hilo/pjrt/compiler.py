@@ -181,7 +181,7 @@ def parse(format: str, program: bytes) -> Module:  # noqa: A002
 
 def _compiled(format: str, program: bytes, options: bytes, asked: Request, chosen: Options, machine: Machine,  # noqa: A002
               threads: int, fingerprint: bytes) -> Loaded:  # fmt: skip
-    from hilo.ir.host import connected
+    from hilo.ir.connection import connected
     from hilo.pipeline import compile_module
     from hilo.pjrt.analysis import costs, memory
     from hilo.pjrt.artifact import Artifact

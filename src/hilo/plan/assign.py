@@ -12,9 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hilo.plan.donate import donations, is_safe_over
 from hilo.plan.limits import check_arena
-from hilo.plan.place import place
 from hilo.plan.program import ALIGN, Buffer, Call, Copy, Program, Room
 from hilo.plan.times import Times
 
@@ -25,7 +23,11 @@ def assign_buffers(program: Program, donated: Iterable[int] | Mapping[int, int |
     `donated` (which may say for which result). Changes the program's buffers."""
     times = Times()
     times.walk(program.steps)
-    program.aliases = donations(program, donated, times)
+    program.aliases = []
+    if donated:
+        from hilo.plan.donate import donations
+
+        program.aliases = donations(program, donated, times)
     before = {program.results[r]: program.arguments[a] for r, a in program.aliases}
     if in_place:
         for now, step in times.steps.items():
@@ -41,7 +43,9 @@ def assign_buffers(program: Program, donated: Iterable[int] | Mapping[int, int |
         from hilo.plan.dynamic import assign_sizes
 
         program.arena_size = assign_sizes(program.buffers, rooms)
-    else:
+    elif any(b.shares is None and b.first >= 0 for b in program.buffers):  # the program of one kernel has none
+        from hilo.plan.place import place
+
         program.arena_size = place(program.buffers, rounded, rooms, lambda b: b.nbytes)
         check_arena(program.arena_size)
     for b in program.buffers:
@@ -80,11 +84,17 @@ def _share(step: Call | Copy, now: int, before: dict[Buffer, Buffer], times: Tim
                 continue
             if result.kind == "temp":
                 result.shares = operand
-            elif result in before and not is_safe_over(root, before[result], times):
+            elif result in before and not _is_safe_over(root, before[result], times):
                 continue
             else:
                 root.shares = result
             break
+
+
+def _is_safe_over(root: Buffer, argument: Buffer, times: Times) -> bool:
+    from hilo.plan.donate import is_safe_over
+
+    return is_safe_over(root, argument, times)
 
 
 def _group_ranges(buffers: list[Buffer]) -> None:

@@ -17,9 +17,7 @@ from hilo.errors import Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Array, Op
 from hilo.ir.types import Results, TensorType, TupleType, Type, result_types
-from hilo.kernels.contraction_bound import arranges, constant_of
-from hilo.kernels.lowered import Layout, Lowered
-from hilo.plan.loops import plan_while
+from hilo.kernels.lowered import Layout, Lowered, arranges, constant_of
 from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch
 
 Slot = Any  # Buffer | tuple[Slot, ...]
@@ -269,6 +267,12 @@ def _switch(scope: Scope, op: Op) -> Slot:
     return places if isinstance(op.type, Results) else places[0]
 
 
+def _while(scope: Scope, op: Op) -> Slot:
+    from hilo.plan.loops import plan_while
+
+    return plan_while(scope, op)
+
+
 def _custom_call(scope: Scope, op: Op) -> Slot:
     """Code outside of the program. A result that is the alias of an operand has the operand's value at its place."""
     from hilo.custom_calls import registry
@@ -341,5 +345,5 @@ HANDLERS: dict[str, Callable[[Scope, Op], Slot]] = {
     "stablehlo.if": _switch,
     "stablehlo.case": _switch,
     "stablehlo.custom_call": _custom_call,
-    "stablehlo.while": plan_while,
+    "stablehlo.while": _while,
 }

@@ -14,13 +14,12 @@ Imports nothing of hilo.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import stat
 import sys
-import threading
 import time
 import warnings
+from _thread import allocate_lock
 from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING
@@ -90,7 +89,7 @@ class Cache:
         self.limit = limit
         self._explain = explain
         self._off = "" if enabled else "it is switched off"
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
         self._size: int | None = None  # bytes on disk, once counted
         self._warned = False
         root = os.path.expanduser(directory) if directory else default_directory()
@@ -259,7 +258,7 @@ def _read(path: str | Path) -> bytes:
     """The bytes of a plain file. `OSError` for anything else: opening a pipe must not wait for its writer."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise OSError(errno.EINVAL, "no plain file", str(path))
+            raise OSError(f"{path} is no plain file")
         return file.read()
 
 

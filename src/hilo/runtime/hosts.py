@@ -11,7 +11,7 @@ import numpy as np
 from hilo.custom_calls.registry import Target, call_python
 from hilo.custom_calls.site import CallSite, call_site
 from hilo.errors import Error
-from hilo.ir.host import connected, connection
+from hilo.ir.connection import connected, connection
 from hilo.ir.module import Module
 from hilo.ir.op import Op
 from hilo.record import replace
