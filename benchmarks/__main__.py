@@ -30,6 +30,7 @@ from benchmarks.modules import cases
 from benchmarks.peers import PEERS
 from benchmarks.report import format_row, summary, table
 from benchmarks.server import Failed, Server, serve
+from benchmarks.threads import threads_command
 from hilo.runtime.limits import measure as measure_limits
 
 
@@ -77,6 +78,7 @@ SMALL = "add_1x1,mnist,matmul_64,matmul_128,matmul_256,while_,sort_4k,softmax_10
 main.add_command(compile_command)
 main.add_command(dynamic)
 main.add_command(memory)
+main.add_command(threads_command)
 main.add_command(jax_group)
 jax_group.add_command(soak)
 

@@ -27,6 +27,7 @@ CHUNK_STEPS = 128  # steps per outlined function
 INLINE_COST = 25_000.0
 CHUNK_COST = 8_000.0  # ns of work that one chunk of a parallel loop should have at least
 MAX_CHUNKS = 64
+FEW_PIECES = 20  # of a loop, up to which it matters how two threads share them
 INLINE_NODES = 128  # of a kernel that becomes part of a loop's code
 INLINE_NS = 200.0  # of work that such a kernel does: beyond, the call does not matter
 INLINE_TOTAL = 2048  # nodes taken in by one function: code generation is not linear
@@ -41,7 +42,19 @@ def chunk_units(phase: Phase) -> Number:
     by_cost = max(1, int(CHUNK_COST / max(phase.unit_cost, 1e-3)))
     if isinstance(phase.units, Size):
         return smaller(larger(phase.units, 1), larger(-(-phase.units // MAX_CHUNKS), by_cost))
-    return max(1, min(phase.units, max(by_cost, -(-phase.units // MAX_CHUNKS))))
+    most = max(1, min(phase.units, max(by_cost, -(-phase.units // MAX_CHUNKS))))
+    pieces = -(-phase.units // most)
+    return _even(phase.units, pieces) if 1 < pieces < FEW_PIECES else most
+
+
+def _even(units: int, pieces: int) -> int:
+    """Units per chunk for `pieces` or up to twice as many: where what one of two threads does at the most is least. One
+    of few pieces too many would leave the other without work."""
+
+    def larger_half(size: int) -> int:
+        return (-(-units // size) + 1) // 2 * size
+
+    return min((-(-units // p) for p in range(pieces, min(2 * pieces, units) + 1)), key=larger_half)
 
 
 def emit_entry(program: Program, name: str = "entry", *, portable: bool = False) -> list[Func]:
