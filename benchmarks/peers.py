@@ -141,7 +141,30 @@ def openvino(case: Case, threads: int) -> Prepare:
     return open_vino(case, threads)
 
 
+def limit(case: Case, threads: int) -> Prepare:
+    """Not a peer: what the machine needs at the least, for the multiply-adds or for the bytes, whichever is more."""
+    from hilo.runtime.limits import measure, moving, multiplying
+
+    limits = measure(threads, megabytes=64, rounds=3)
+    read, written = case.moved()
+    by_memory = limits.best_ms(0, read, written)
+    if limits.best_ms(case.flops, 0, 0) > by_memory:
+        work = multiplying(case.flops, threads)
+    else:
+        work = moving(int(read), int(written), threads)
+    times = max(1, int(1 / max(limits.best_ms(case.flops, read, written), 1e-4)))  # threads start together: 1 ms
+
+    def prepare(arrays: list[np.ndarray]) -> Run:
+        def call() -> None:
+            work(times)
+
+        call.calls = times  # pyright: ignore[reportFunctionMemberAccess]
+        return call, list
+
+    return prepare
+
+
 PEERS: dict[str, Callable[[Case, int], Prepare]] = {
     "hilo": hilo, "hilo-bound": hilo_bound, "xla": xla, "iree": iree, "torch": torch, "inductor": inductor,
-    "onnxruntime": onnxruntime, "openvino": openvino,
+    "onnxruntime": onnxruntime, "openvino": openvino, "limit": limit,
 }  # fmt: skip

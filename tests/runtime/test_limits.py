@@ -33,3 +33,14 @@ def test_measuring_gives_positive_figures() -> None:
     assert min(found.fma, found.copy, found.read) > 0
     assert found.best_ms(found.fma * 1e9, 0, 0) == pytest.approx(1000)
     assert found.best_ms(0, found.copy * 1e9 / 2, found.copy * 1e9 / 2) == pytest.approx(1000)
+
+
+SIZES = [(0, 0), (10, 0), (0, 10), (1 << 20, 3 << 20), (3 << 20, 1 << 20), (77, 77)]
+
+
+@pytest.mark.parametrize(("read", "written"), SIZES)
+def test_work_at_the_limit(read: int, written: int) -> None:
+    """Any numbers of bytes and flops, by one thread and by more."""
+    for threads in (1, 3):
+        limits.moving(read, written, threads)(3)
+        limits.multiplying(read * 1e-3, threads)(2)

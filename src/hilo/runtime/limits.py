@@ -82,6 +82,47 @@ def measure(threads: int, megabytes: int = 256, rounds: int = 5) -> Limits:
         )
 
 
+def moving(read: int, written: int, threads: int) -> Callable[[int], None]:
+    """What moves so many bytes, that often: a non-temporal copy, and for the rest reading or non-temporal stores."""
+    module = _compile(_lanes())
+    unit = 8 * _lanes() * threads  # elements that one turn of a loop, in all threads, takes at most
+    source, target = (_aligned(max(1, -(-n // 4 // unit)) * unit) for n in (read, written))
+    copied = min(source.size if read else 0, target.size if written else 0)
+    parts: list[list[tuple[Callable[..., Any], tuple[int, ...]]]] = [[] for _ in range(threads)]
+    for name, begin, end, arrays in (
+        ("copy", 0, copied, (target, source)),
+        ("read", copied, source.size if read else 0, (source,)),
+        ("fill", copied, target.size if written else 0, (target,)),
+    ):
+        f, n = _function(module, name, len(arrays) + 1), (end - begin) // threads
+        for i, part in enumerate(parts if n > 0 else ()):
+            part.append((f, (*(a[begin + i * n :].ctypes.data for a in arrays), n)))
+    return _repeated(parts, (source, target))
+
+
+def multiplying(flops: float, threads: int) -> Callable[[int], None]:
+    """What does so many multiply-adds of f32 (two flops each), that often."""
+    count = max(1, int(flops / (threads * CHAINS * _lanes() * 2)))
+    return _repeated([[(_function(_compile(_lanes()), "run_fma", 1), (count,))]] * threads, ())
+
+
+def _repeated(parts: list[list[tuple[Callable[..., Any], tuple[int, ...]]]],
+              memory: tuple[np.ndarray, ...]) -> Callable[[int], None]:  # fmt: skip
+    """A thread for each part, which does it as often as asked; `memory` is what the addresses belong to."""
+    pool = ThreadPoolExecutor(len(parts))
+
+    def one(part: list[tuple[Callable[..., Any], tuple[int, ...]]], times: int) -> None:
+        for _ in range(times):
+            for f, args in part:
+                f(*args)
+
+    def run(times: int, _memory: tuple[np.ndarray, ...] = memory) -> None:
+        for done in [pool.submit(one, part, times) for part in parts]:
+            done.result()
+
+    return run
+
+
 def _aligned(n: int) -> np.ndarray:
     """Ones, at an address that any vector may be stored to."""
     memory = np.ones(n + 16, np.float32)
@@ -142,6 +183,9 @@ end:"""
   %q# = getelementptr float, ptr %to, i64 %j#
   %x# = load {v}, ptr %p#, align 4
   store {v} %x#, ptr %q#, align {lanes * 4}, !nontemporal !0"""
+    fill = f"""  %j# = add i64 %i, OFFSET
+  %q# = getelementptr float, ptr %to, i64 %j#
+  store {v} zeroinitializer, ptr %q#, align {lanes * 4}, !nontemporal !0"""
     read = f"""  %j# = add i64 %i, OFFSET
   %p# = getelementptr float, ptr %from, i64 %j#
   %x# = load {v}, ptr %p#, align 4
@@ -170,6 +214,14 @@ define float @run_fma(i64 %n) {{
 define float @copy(ptr %to, ptr %from, i64 %n) {{
 {loop}
 {_each(copy, 4, lanes)}
+  %i1 = add i64 %i, {4 * lanes}
+{again}
+  ret float 0.0
+}}
+
+define float @fill(ptr %to, i64 %n) {{
+{loop}
+{_each(fill, 4, lanes)}
   %i1 = add i64 %i, {4 * lanes}
 {again}
   ret float 0.0
