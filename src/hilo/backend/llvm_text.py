@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -13,7 +12,6 @@ from hilo.loop.nodes import Node, VType
 
 SCALARS = {"i1": "i1", "i8": "i8", "i16": "i16", "i32": "i32", "i64": "i64", "f32": "float", "f64": "double",
             "ptr": "ptr", "void": "void"}  # fmt: skip
-_NAME = re.compile(r"[A-Za-z_.$][\w.$]*")
 
 
 @cache
@@ -29,7 +27,7 @@ def suffix(t: VType) -> str:
 
 
 def symbol(name: str) -> str:
-    if _NAME.fullmatch(name):
+    if name.isascii() and name.replace(".", "_").replace("$", "_").isidentifier():
         return "@" + name
     quoted = "".join(chr(c) if chr(c).isalnum() and c < 128 else f"\\{c:02X}" for c in name.encode())
     return f'@"{quoted}"'

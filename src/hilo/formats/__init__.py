@@ -16,7 +16,7 @@ _BYTECODE: Final = b"ML\xefR"
 _LOOK: Final = 1 << 16  # characters of a text that are looked at
 _WRAPPERS: Final = 3  # messages in each other, the innermost being a module
 _NUMBER: Final = 10  # bytes of a number in a message
-_BLANK_OR_COMMENT: Final = re.compile(rb"(?:\s++|//[^\n]*+(?:\n|\Z))*+")
+_BLANK_OR_COMMENT: Final = rb"(?:\s++|//[^\n]*+(?:\n|\Z))*+"
 
 
 def sniff(data: bytes) -> str:
@@ -25,13 +25,21 @@ def sniff(data: bytes) -> str:
         return "bytecode"
     if data[:1] in (b"\n", b"\x12") and _is_module_message(data[:_LOOK]):  # a field's number may look like a line's end
         return "hlo_proto"
-    m = _BLANK_OR_COMMENT.match(data)
-    start = data[m.end() if m else 0 :][:64]
-    if re.match(rb"HloModule\b", start):
+    start = data.lstrip()
+    if start.startswith(b"//") and (m := re.match(_BLANK_OR_COMMENT, start)):
+        start = start[m.end() :]
+    if _begins(start, b"HloModule"):
         return "hlo_text"
-    if re.match(rb"(?:builtin\.)?module\b|func(?:\.func)?\b|[#!][\w$]|\{-#|\"(?:builtin|func)\.", start):
+    if _begins(start, b"module", b"builtin.module", b"func") or start.startswith((b"{-#", b'"builtin.', b'"func.')):
         return "mlir_text"
-    return "unknown"
+    alias = start[:1] in (b"#", b"!") and (start[1:2].isalnum() or start[1:2] in (b"_", b"$"))
+    return "mlir_text" if alias else "unknown"
+
+
+def _begins(data: bytes, *words: bytes) -> bool:
+    """Whether `data` begins with one of the words, and there is no more to that word."""
+    ends = [data[len(w) : len(w) + 1] for w in words if data.startswith(w)]
+    return any(not end.isalnum() and end != b"_" for end in ends)
 
 
 def _is_module_message(data: bytes) -> bool:

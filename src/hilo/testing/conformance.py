@@ -23,7 +23,7 @@ import numpy as np
 
 from hilo.errors import Error
 from hilo.formats import mlir_text
-from hilo.formats.mlir_text.checks import NAMES as CHECKS
+from hilo.formats.mlir_text.names import CHECKS
 from hilo.ir import dtypes
 from hilo.ir.module import Module
 from hilo.ir.registry import REGISTRY, lookup

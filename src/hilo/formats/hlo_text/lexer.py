@@ -46,7 +46,7 @@ class HloSource(Source):
         self.text = text
         self.filename = filename
         self.first_line = 1
-        self._lines = None
+        self._at = 0, 0, 0
         self.starts = array("q")
         self.tokens = []
         for m in _TOKEN.finditer(text):

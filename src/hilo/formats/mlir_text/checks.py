@@ -6,7 +6,7 @@ Attributes (tolerances) keep their text, under `check.`.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from hilo.formats.mlir_text.attributes import parse_dict, parse_elements
 from hilo.formats.mlir_text.forms import FUNCTION, PAIRS, parse_signature
@@ -14,11 +14,6 @@ from hilo.formats.mlir_text.generic import parse_generic
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.ir.op import Array, Opaque
 from hilo.ir.types import Type
-
-NAMES: Final = (
-    "check.eq", "check.expect_eq", "check.expect_eq_const", "check.expect_almost_eq", "check.expect_almost_eq_const",
-    "check.expect_close", "check.expect_serialized_eq",
-)  # fmt: skip
 
 
 def parse_check(p: Parser, name: str) -> Syntax:

@@ -281,8 +281,8 @@ def _dim(attr: str) -> Field:
 
 
 STABLEHLO_FORMS: Final[dict[str, Form]] = {
-    **{name: Form(1, SAME) for name in (*UNARY, "uniform_quantize", "uniform_dequantize")},
-    **{name: Form(2, SAME) for name in BINARY},
+    **dict.fromkeys((*UNARY, "uniform_quantize", "uniform_dequantize"), Form(1, SAME)),
+    **dict.fromkeys(BINARY, Form(2, SAME)),
     "after_all": Form(None, SAME),
     "bitcast_convert": Form(1, FUNCTION),
     "broadcast": Form(1, FUNCTION, (Field("sizes", "broadcast_sizes", INTS),)),
@@ -327,9 +327,9 @@ MHLO_FORMS: Final[dict[str, Form]] = {
     "copy": Form(1, SAME),
 }
 CHLO_FORMS: Final[dict[str, Form]] = {
-    **{name: Form(1, ARROW) for name in CHLO_UNARY},
-    **{name: Form(2, FUNCTION) for name in CHLO_BROADCAST},
-    **{name: Form(2, ARROW) for name in ("mulhi", "next_after", "polygamma", "zeta")},
+    **dict.fromkeys(CHLO_UNARY, Form(1, ARROW)),
+    **dict.fromkeys(CHLO_BROADCAST, Form(2, FUNCTION)),
+    **dict.fromkeys(("mulhi", "next_after", "polygamma", "zeta"), Form(2, ARROW)),
     "broadcast_select": Form(3, FUNCTION),
     "dynamic_reshape": Form(2, FUNCTION),
 }

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_right
 
 from hilo.errors import Error
 from hilo.ir.module import Loc
@@ -26,12 +25,12 @@ _TOKEN = re.compile(
     r'|(?:array|dense_resource)<[^<>"]*+>'
     r"|[A-Za-z_][\w$.]*+"
     r"|-?0x[0-9A-Fa-f]++|-?\d++(?:\.\d*+(?:[eE][+-]?\d++)?+)?+"
-    rf"|{_STRING}|@{_STRING}"
+    rf"|@?{_STRING}"
     rf"|[@\#!^]{_NAME}|\S|\Z)",
     re.DOTALL,
 )
-_WHOLE_STRING = re.compile(r'@?"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_WHOLE_STRING = r'(?s)@?"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_ESCAPE = r"(?s)\\(?:([0-9A-Fa-f]{2})|(.))"
 _PLAIN_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
 
 
@@ -41,7 +40,7 @@ class Source:
     A text that is not UTF-8, or that ends inside a string, raises `Error`.
     """
 
-    __slots__ = ("_lines", "filename", "first_line", "starts", "text", "tokens")
+    __slots__ = ("_at", "filename", "first_line", "starts", "text", "tokens")
 
     def __init__(self, text: str | bytes, filename: str, first_line: int = 1) -> None:
         self.filename = filename
@@ -52,7 +51,7 @@ class Source:
             except UnicodeDecodeError as e:
                 raise Error(f"not UTF-8 text: byte {e.start} is {e.object[e.start]:#04x}", loc=filename) from None
         self.text = text
-        self._lines: array[int] | None = None
+        self._at = 0, 0, 0  # the last place that was asked for: its offset, its line, where that begins
         self.starts = array("q")
         self.tokens: list[str] = []
         add_token, add_start = self.tokens.append, self.starts.append
@@ -61,17 +60,21 @@ class Source:
             add_start(m.start(1))
         last = next((i for i in range(len(self.tokens) - 1, -1, -1) if self.tokens[i]), 0)
         is_string = self.tokens[last].startswith(('"', '@"'))
-        if is_string and not _WHOLE_STRING.fullmatch(self.tokens[last]):
+        if is_string and not re.fullmatch(_WHOLE_STRING, self.tokens[last]):
             raise Error("a string that starts here is not closed", loc=self.loc(last))
 
     def loc(self, index: int) -> Loc:
         """The place of token `index` in the text."""
         offset = self.starts[min(index, len(self.starts) - 1)]
-        if self._lines is None:
-            self._lines = array("q", [0])
-            self._lines.extend(m.end() for m in re.finditer("\n", self.text))
-        line = bisect_right(self._lines, offset)
-        return Loc("file", file=self.filename, line=line - 1 + self.first_line, col=offset - self._lines[line - 1] + 1)
+        last, line, start = self._at  # places are asked for nearly in order
+        if offset >= last:
+            line += self.text.count("\n", last, offset)
+            start = max(start, self.text.rfind("\n", last, offset) + 1)
+        elif offset < start:
+            line -= self.text.count("\n", offset, last)
+            start = self.text.rfind("\n", 0, offset) + 1
+        self._at = offset, line, start
+        return Loc("file", file=self.filename, line=line + self.first_line, col=offset - start + 1)
 
     def slice(self, first: int, last: int) -> str:
         """The text from token `first` to the end of token `last`."""
@@ -84,7 +87,7 @@ def unquote(token: str) -> str:
     if "\\" not in body:
         return body
     parts, at = [], 0
-    for m in _ESCAPE.finditer(body):
+    for m in re.finditer(_ESCAPE, body):
         parts.append(body[at : m.start()].encode())
         parts.append(bytes.fromhex(m[1]) if m[1] else _PLAIN_ESCAPES.get(m[2], m[2]).encode())
         at = m.end()

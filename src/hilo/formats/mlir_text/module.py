@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from hilo.errors import Unsupported
 from hilo.formats.mlir_text.attributes import raw_attribute
 from hilo.formats.mlir_text.functions import parse_function, texts
@@ -17,7 +15,6 @@ from hilo.gc_pause import gc_paused
 from hilo.ir.module import Function, Module
 from hilo.ir.op import NO_ATTRS, Attrs, Opaque
 
-_ALIAS = re.compile(r"[#!][\w$]")
 _MESH = "sdy.mesh"
 _MODULE = ("module", "builtin.module", '"builtin.module"')
 
@@ -120,7 +117,7 @@ def _find_aliases(p: Parser) -> None:
     tokens = p.tokens
     for i in [i for i, token in enumerate(tokens) if token[:1] in ("#", "!", "{")]:
         token = tokens[i]
-        if tokens[i + 1 : i + 2] == ["="] and _ALIAS.match(token):
+        if tokens[i + 1 : i + 2] == ["="] and token[0] != "{" and (token[1:2].isalnum() or token[1:2] in ("_", "$")):
             if token in p.aliases:
                 raise p.error(f"alias {token} is defined twice", i)
             p.aliases[token] = i + 2 + (tokens[i + 2 : i + 4] == ["loc", "("]) * 2

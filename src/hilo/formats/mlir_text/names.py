@@ -58,6 +58,11 @@ _KNOWN: Final = {"stablehlo": STABLEHLO, "chlo": CHLO}
 
 # Functions that MHLO has under CHLO's names.
 MHLO_FUNCTIONS: Final = _words("acos acosh asin asinh atan atanh cosh erf sinh square tan")
+# Of the `check` dialect, in StableHLO's own tests.
+CHECKS: Final = (
+    "check.eq", "check.expect_eq", "check.expect_eq_const", "check.expect_almost_eq", "check.expect_almost_eq_const",
+    "check.expect_close", "check.expect_serialized_eq",
+)  # fmt: skip
 
 
 def definitions(name: str) -> tuple[str, ...]:

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from hilo.formats.mlir_text import checks, forms, special
-from hilo.formats.mlir_text.generic import parse_generic
-from hilo.formats.mlir_text.names import MHLO_FUNCTIONS
+from hilo.formats.mlir_text import forms, special
+from hilo.formats.mlir_text.names import CHECKS, MHLO_FUNCTIONS
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.ir.op import Op
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     Parse = Callable[[Parser, str], Syntax]
     Print = Callable[[Printer, Op], str | None]
-
 
 
 class _Later:
@@ -30,7 +28,9 @@ class _Later:
         return lambda *args: getattr(import_module(self.file), name)(*args)
 
 
-convolution, shardy, structured = map(_Later, ("convolution", "shardy", "structured"))
+checks, convolution, generic, shardy, structured = map(
+    _Later, ("checks", "convolution", "generic", "shardy", "structured")
+)
 _MARKS: Final = ("sharding_constraint", "reshard", "data_flow_edge", "propagation_barrier", "sharding_group")
 _COMPUTATIONS: Final = ("manual_computation", "named_computation")
 _SPECIAL: Final[dict[str, tuple[Parse, Print]]] = {
@@ -62,7 +62,7 @@ PRETTY: Final[dict[str, Parse]] = {
     "chlo.scan": structured.parse_scan,
     "chlo.top_k": special.parse_top_k,
     "func.call": special.parse_call,
-    **dict.fromkeys(checks.NAMES, checks.parse_check),
+    **dict.fromkeys(CHECKS, checks.parse_check),
 }
 
 PRINT: Final[dict[str, Print]] = {
@@ -83,4 +83,4 @@ PRINT: Final[dict[str, Print]] = {
 
 def read_generic(p: Parser, name: str) -> Syntax:
     """Any op in the generic form."""
-    return checks.parse_generic_check(p, name) if name in checks.NAMES else parse_generic(p, name)
+    return checks.parse_generic_check(p, name) if name in CHECKS else generic.parse_generic(p, name)

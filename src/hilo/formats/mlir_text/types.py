@@ -27,10 +27,9 @@ from hilo.ir.types import (
 )
 
 _UNRANKED = r"\*\s*x\s*"
-_DIMS = re.compile(r"\s*(?:(\d+|\?)\s*x\s*)")
 _BOUNDS = r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^\]]*)\]\s*>)"
 _COMPLEX = r"complex<\s*(\w+)\s*>"
-_BUILTIN = re.compile(r"(?:[su]?i\d+|f\d\w*|bf16|tf32|index|none)\Z")
+_BUILTIN = r"(?:[su]?i\d+|f\d\w*|bf16|tf32|index|none)\Z"
 _MAX_RANK = 1024
 
 
@@ -56,7 +55,7 @@ def parse_type(c: Cursor) -> Type:
             return TupleType(c.comma_list(">", lambda: parse_type(c)))
         if token[:1] == "!":
             return _dialect_type(c)
-        if token == "complex" or _BUILTIN.match(token) or token in ("memref", "vector", "tensor"):
+        if token == "complex" or re.match(_BUILTIN, token) or token in ("memref", "vector", "tensor"):
             c.take()
             return OpaqueType(token + (c.balanced() if c.tokens[c.at] == "<" else ""))
     raise c.expected("a type")
@@ -120,13 +119,17 @@ def _tensor(body: str, c: Cursor) -> Type:
     if body.startswith("*") and (m := re.compile(_UNRANKED).match(body)):
         return UnrankedType(_element(body[m.end() :].strip(), None, c)[0])
     shape: list[int | Dim] = []
-    at = 0
-    while m := _DIMS.match(body, at):
-        at = m.end()
-        shape.append(UNKNOWN if m[1] == "?" else _extent(m[1]))
+    rest = body
+    while True:
+        extent, x, behind = rest.partition("x")
+        extent = extent.strip()
+        if not x or not (extent == "?" or extent.isdecimal()):
+            break
+        shape.append(UNKNOWN if extent == "?" else _extent(extent))
         if len(shape) > _MAX_RANK:
             raise Error(f"a tensor type of more than {_MAX_RANK} dimensions")
-    element, encoding = _split(body[at:].strip())
+        rest = behind
+    element, encoding = _split(rest.strip())
     dtype, encoding = _element(element, encoding, c)
     if encoding is not None and (m := re.compile(_BOUNDS).fullmatch(encoding)):
         shape, encoding = _bounded_shape(shape, m[1] or m[2] or ""), None
