@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from hilo.errors import Unsupported
-from hilo.ir.dtypes import f32, i1, i32
+from hilo.ir.dtypes import DType, f32, i1, i32
 from hilo.ir.interpret import run
 from hilo.ir.module import Function, Loc, parameter, region
 from hilo.ir.op import Array, Op
@@ -28,6 +28,7 @@ from hilo.rewrite.ops import (
     custom_call,
     divide,
     dot,
+    dot_general,
     exponential,
     if_,
     iota,
@@ -187,6 +188,24 @@ def test_a_one_hot_product_is_a_gather_only_where_allowed() -> None:
     assert "gather" in names(g)
     assert "dot_general" not in names(g)
     arrays = [np.array([0, 5, -1, 6], np.int32), np.arange(12, dtype=np.float32).reshape(6, 2)]
+    np.testing.assert_array_equal(run(f, arrays)[0], run(g, arrays)[0])
+
+
+@pytest.mark.parametrize("dtype", [i32, f32], ids=str)
+def test_a_product_with_a_one_hot_matrix_on_the_right_takes_columns_by_whole_numbers(dtype: DType) -> None:
+    tall = TensorType(dtype, (6, 4))
+
+    def lookup(index: Op, table: Op) -> Op:
+        every = broadcast_in_dim(index, broadcast_dimensions=(1,), type=tall)
+        hot = compare(every, iota(iota_dimension=0, type=tall), comparison_direction="EQ")
+        numbers = {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (0,)}
+        return dot_general(table, convert(hot, type=tall.with_dtype(f32)), **numbers, type=TensorType(f32, (2, 3, 4)))
+
+    f = region([TensorType(dtype, (4,)), TensorType(f32, (2, 6, 3))], lookup)
+    g = simplify(f, Options(fast_math=frozenset({"gather"})))
+    verify(g, types=True)
+    assert ("gather" in names(g)) == dtype.is_int
+    arrays = [np.array([0, 5, -1, 6]).astype(dtype.np), np.arange(36, dtype=np.float32).reshape(2, 6, 3)]
     np.testing.assert_array_equal(run(f, arrays)[0], run(g, arrays)[0])
 
 

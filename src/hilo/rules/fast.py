@@ -99,51 +99,55 @@ def constants_of_products(r: Op, c: Op, d: Op) -> Op:
 
 # ---- gather
 def _one_hot(t: DType) -> list[Op]:
-    """rows[index], written as a product with a one-hot matrix; some indices are out of range."""
+    """Rows and columns of tables by index, written as products with one-hot matrices; some indices are out of range."""
     wide = TensorType(i32, (2, 3, 4))
     index = broadcast_in_dim(arg(i32, 2, 3), broadcast_dimensions=(0, 1), type=wide)
     hot = convert(compare(index, iota(iota_dimension=2, type=wide), comparison_direction="EQ"), type=wide.with_dtype(t))
     numbers = {"lhs_contracting_dimensions": (2,), "rhs_contracting_dimensions": (0,)}
-    return [dot_general(hot, arg(t, 4, 5), **numbers, type=TensorType(t, (2, 3, 5)))]
+    rows = dot_general(hot, arg(t, 4, 5), **numbers, type=TensorType(t, (2, 3, 5)))
+    tall = TensorType(i32, (4, 3))
+    index = broadcast_in_dim(arg(i32, 3), broadcast_dimensions=(1,), type=tall)
+    hot = convert(compare(iota(iota_dimension=0, type=tall), index, comparison_direction="EQ"), type=tall.with_dtype(t))
+    numbers = {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (0,)}
+    return [rows, dot_general(arg(t, 2, 4, 5), hot, **numbers, type=TensorType(t, (2, 5, 3)))]
 
 
-@FAST.rule(
-    dot_general(convert(compare(x, y, comparison_direction="EQ")).named("hot"), r),
-    changes_values="gather",
-    example=_one_hot,
-)
+_equal = convert(compare(x, y, comparison_direction="EQ")).named("hot")
+
+
+@FAST.rule(dot_general(_equal, r), dot_general(r, _equal), changes_values="gather", example=_one_hot)
 def one_hot_product(op: Op, hot: Op, x: Op, y: Op, r: Op) -> Op | None:
     """(index == iota) @ table picks rows of the table, and 0 where the index is out of range; infinities are not
-    seen."""
-    a, n = op.attrs, hot.tensor.rank - 1
+    seen. Likewise columns, by table @ (iota == index)."""
     if y.kind.name != "iota":
         x, y = y, x
-    plain = (
-        not a["lhs_batching_dimensions"]
-        and a["lhs_contracting_dimensions"] == (n,)
-        and a["rhs_contracting_dimensions"] == (0,)
-    )
-    if not plain or y.kind.name != "iota" or x.kind.name != "broadcast_in_dim" or r.dtype is not op.dtype:
+    if y.kind.name != "iota" or x.kind.name != "broadcast_in_dim":
         return None
-    index = x.operands[0]
-    if (
-        y.attrs["iota_dimension"] != n
-        or x.attrs["broadcast_dimensions"] != tuple(range(n))
-        or index.shape != hot.shape[:-1]
-    ):
+    if not y.dtype.is_int or r.dtype is not op.dtype:
         return None
+    a, index, axis, left = op.attrs, x.operands[0], y.attrs["iota_dimension"], op.operands[0] is hot
+    summed = (a["lhs_contracting_dimensions"], a["rhs_contracting_dimensions"])
+    of_hot, of_table = summed if left else summed[::-1]
+    kept = tuple(i for i in range(hot.tensor.rank) if i != axis)
+    if a["lhs_batching_dimensions"] or of_hot != (axis,) or x.attrs["broadcast_dimensions"] != kept:
+        return None
+    if index.shape != tuple(hot.shape[i] for i in kept):
+        return None
+    n, others = len(kept), r.tensor.rank - 1
+    first = 0 if left else others  # of the result's axes that are the index's
     rows = gather(
         r,
         reshape(index, type=index.tensor.with_shape((*index.shape, 1))),
-        offset_dims=tuple(range(n, op.tensor.rank)),
-        collapsed_slice_dims=(0,),
-        start_index_map=(0,),
+        offset_dims=tuple(range(n, n + others) if left else range(others)),
+        collapsed_slice_dims=of_table,
+        start_index_map=of_table,
         index_vector_dim=n,
-        slice_sizes=(1, *r.shape[1:]),
+        slice_sizes=tuple(1 if i in of_table else size for i, size in enumerate(r.shape)),
     )
-    count = r.shape[0]
+    count = r.shape[of_table[0]]
     inside = compare(index, splat(0, index.tensor), comparison_direction="GE")
     if count < 1 << (index.dtype.bits - (index.dtype.kind == "i")):  # else every index is below
         inside = and_(inside, compare(index, splat(count, index.tensor), comparison_direction="LT"))
-    mask = broadcast_in_dim(inside, broadcast_dimensions=tuple(range(n)), type=op.tensor.with_dtype(i1))
+    axes = tuple(range(first, first + n))
+    mask = broadcast_in_dim(inside, broadcast_dimensions=axes, type=op.tensor.with_dtype(i1))
     return select(mask, rows, splat(0.0, op.tensor))
