@@ -73,6 +73,9 @@ class Options:
     fusion_duplicates: int = _option(
         32, "HILO_FUSION_DUPLICATES", "the most ops that one fusion may compute again to avoid a buffer"
     )
+    pack_once: bool = _option(
+        True, "HILO_PACK_ONCE", "0 packs weights in each call of a JAX program, rather than keeping them packed"
+    )
     memory_limit: int | None = _option(
         None,
         "HILO_MEMORY_LIMIT",
@@ -167,6 +170,7 @@ class Options:
             self.fuse,
             self.fusion_ops,
             self.fusion_duplicates,
+            self.pack_once,
             self.stop,
             self.skip,
             self.profile,

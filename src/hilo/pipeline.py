@@ -134,10 +134,12 @@ def takes_sizes(o: Op) -> bool:
 
 
 def plan(f: Function, target: Target, donated: Mapping[int, int | None] = NONE_DONATED,
-         limit: int | None = None) -> Program:  # fmt: skip
+         limit: int | None = None, *, forms: bool = False) -> Program:  # fmt: skip
     """The program of a scheduled function: kernels, steps, buffers with their places. `limit`: the most bytes that
-    temporaries may take, for which values are computed again."""
+    temporaries may take, for which values are computed again; `forms`: calls may bring arguments that are not donated
+    in other layouts, too (`Program.forms`)."""
     from hilo import kernels
+    from hilo.kernels.lowered import steady
     from hilo.plan.assign import assign_buffers
     from hilo.plan.build import plan_program
     from hilo.plan.limits import check_sizes
@@ -145,11 +147,12 @@ def plan(f: Function, target: Target, donated: Mapping[int, int | None] = NONE_D
     if limit is not None:
         from hilo.plan.fit import fit
 
-        return fit(f, lambda g: plan(g, target, donated), limit, donated)
+        return fit(f, lambda g: plan(g, target, donated, forms=forms), limit, donated)
     check_sizes(f)
     guarded = any(o.kind.full_name == "hilo.guards" and o.attrs["guards"] for o in f.ops)
     if not guarded and not has_unknown_sizes(f):
-        return assign_buffers(plan_program(f, lambda op: kernels.lower(op, target)), donated)
+        with steady(p for i, p in enumerate(f.params) if forms and i not in donated):
+            return assign_buffers(plan_program(f, lambda op: kernels.lower(op, target)), donated)
     from hilo.kernels.dynamic import lower
     from hilo.plan.dynamic import add_sizes
 
@@ -159,9 +162,10 @@ def plan(f: Function, target: Target, donated: Mapping[int, int | None] = NONE_D
 def compile_module(module: Module, *, entry: str = "main", target: str = "host", threads: int | None = None,
                    constants: Mapping[int, Any] | None = None, shapes: Mapping[int, Iterable[int]] | None = None,
                    donate: tuple[int, ...] = (), options: Options | None = None,
-                   keep: Callable[[Image], None] | None = None, trace: Trace | None = None) -> Executable:  # fmt: skip
+                   keep: Callable[[Image], None] | None = None, trace: Trace | None = None,
+                   forms: bool = False) -> Executable:  # fmt: skip
     """See `hilo.compile`. `keep` is given the program as data, if it can be loaded from that alone; `trace` takes down
-    the states."""
+    the states; `forms`: as `plan` has it."""
     from hilo.passes.computed_size import ComputedSize
 
     options = Options.from_env() if options is None else options
@@ -178,7 +182,7 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
             f = optimize(module, entry, options, trace, constants, shapes, donated)
         except ComputedSize:
             return compile_stages(module, entry, machine, threads, options, constants, shapes)
-        return _build(f, machine, threads, options, trace, donated, module, keep)
+        return _build(f, machine, threads, options, trace, donated, module, keep, forms)
 
 
 def settings(target: str, threads: int | None, options: Options) -> tuple[Target, int]:
@@ -255,9 +259,9 @@ def compile_function(f: Function, *, target: str = "host", threads: int | None =
 
 def _build(f: Function, machine: Target, threads: int, options: Options, trace: Trace,
            donated: Mapping[int, int | None], module: Module | None = None,
-           keep: Callable[[Image], None] | None = None) -> Executable:  # fmt: skip
+           keep: Callable[[Image], None] | None = None, forms: bool = False) -> Executable:  # fmt: skip
     """Plan, generate code, load. `donated`: arguments, and the result that each is meant for, if that is said;
-    `module` has the functions that custom calls name; `keep`: as `compile_module` has it."""
+    `module` has the functions that custom calls name; `keep`, `forms`: as `compile_module` has them."""
     from hilo.codegen import generate
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
@@ -266,7 +270,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     machine = machine.relaxed(options.fast_math) if options.opt else machine.plain()
     with trace.phase("plan") as made:
         with choices(options, machine):
-            program = plan(f, machine, donated, options.memory_limit)
+            program = plan(f, machine, donated, options.memory_limit, forms=forms)
         if options.verify:
             from hilo.plan.check import check_plan
 
@@ -289,7 +293,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     if keep is not None and not calls and program.symbols is None and profile is None:
         types = tuple(p.tensor for p in f.params), tuple(r.tensor for r in f.results)
         keep(Image(f.name, *types, code.objects, program.constants, program.arena_size, program.aliases, cost,
-                   may_take_long))  # fmt: skip
+                   may_take_long, program.form_numbers()))  # fmt: skip
     native = _native.Program(
         code.loaded.address["entry"],
         [_spec(p.tensor) for p in f.params],
@@ -303,6 +307,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         aliases=program.aliases,
         release_gil=may_take_long or is_native,
         keep=code.loaded,
+        forms=program.form_numbers(),
         **_sizes(program, code.loaded.address),
     )
 

@@ -51,7 +51,10 @@ class Kernel:
         return results
 
     def run(self, buffers: Sequence[np.ndarray], pieces: int = 1) -> None:
-        bufs = (ctypes.c_void_p * len(buffers))(*(x.ctypes.data for x in buffers))
+        self.run_at([x.ctypes.data for x in buffers], pieces)
+
+    def run_at(self, addresses: Sequence[int], pieces: int = 1) -> None:
+        bufs = (ctypes.c_void_p * len(addresses))(*addresses)
         for i, p in enumerate(self.lowered.phases):
             assert self.code is not None
             f = self.code.function(f"phase{i}", ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)

@@ -118,7 +118,7 @@ def test_what_somebody_else_wrote_makes_no_sense(data: bytes) -> None:
 def test_another_version_or_machine(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     later = bytearray(data)
     later[len(artifact.MAGIC)] = 200
-    with pytest.raises(Error, match="has the format 200; this hilo reads 1"):
+    with pytest.raises(Error, match="has the format 200; this hilo reads"):
         compiler.load(bytes(later), b"")
     monkeypatch.setattr(artifact, "circumstances", lambda: {"hilo": "7.0"})
     with pytest.raises(Error, match=r"made by hilo .*, this is 7\.0: compile it again"):

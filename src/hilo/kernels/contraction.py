@@ -15,13 +15,13 @@ from hilo.ir.dtypes import DType
 from hilo.ir.op import Op
 from hilo.kernels import contraction_pack as pack
 from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
-from hilo.kernels.contraction_bound import Panels, constant_of
+from hilo.kernels.contraction_bound import FEWEST, Panels
 from hilo.kernels.contraction_nest import Nest, Place
 from hilo.kernels.contraction_plan import Plan, Recipe, few_rows, paired, plan, recipe
 from hilo.kernels.contraction_product import lower_product, step_of_k
 from hilo.kernels.contraction_sizes import MANY, Expected, by_rows, is_static, planned_for, with_sizes
 from hilo.kernels.epilogue import Epilogue
-from hilo.kernels.lowered import Lowered, Phase
+from hilo.kernels.lowered import Layout, Lowered, Phase, constant_of, is_steady
 from hilo.kernels.memory import pointer
 from hilo.loop.arith import reduce_precision
 from hilo.loop.builder import Builder, Node
@@ -44,20 +44,22 @@ def lower(op: Op, target: Target) -> Lowered:
 def lower_contraction(op: Op, target: Target, epilogue: Epilogue | None = None) -> Lowered:
     """The kernel of a contraction, with what follows it. `bufs`: lhs, rhs, the epilogue's operands, result, scratch.
 
-    An operand of `op` that is a constant may be read in a layout of its own (`Lowered.arranged`). Raises
-    `Unsupported` for an op that is not a contraction.
+    An operand of `op` that is a constant may be read in a layout of its own (`Lowered.arranged`), as may one that is an
+    argument (`Lowered.kept`). Raises `Unsupported` for an op that is not a contraction.
     """
     c = classify(op)
     if c.out.size == 0:
         return Lowered([])
     constant = tuple(constant_of(o) is not None for o in op.operands)
     if op.attrs.get("algorithm") is None:
-        found = lower_product(c, target, epilogue, constant[1])
+        found = lower_product(c, target, epilogue, constant[1], is_steady(op.operands[1]))
         if found is not None:
             return found
 
     def one(c: Contraction, rows: Expected) -> Lowered:
-        return _Lowering(c, target, epilogue, op.attrs.get("algorithm"), constant, rows).run()
+        made = _Lowering(c, target, epilogue, op.attrs.get("algorithm"), constant, rows)
+        made.steady_b = is_static(c.sizes) and is_steady(op.operands[not made.swapped])
+        return made.run()
 
     return one(c, MANY) if is_static(c.sizes) else by_rows(c, one)
 
@@ -103,6 +105,7 @@ class _Lowering:
             self.rounding.reverse()
         self.c = c
         self.constant_b = constant[not self.swapped]
+        self.steady_b = False  # B is an argument that a call may bring in panels
         self.arranged: dict[int, Panels] = {}
         self.scratch_number = (epilogue.first + len(epilogue.operands) if epilogue else 2) + 1
         self.scratch = 0
@@ -272,6 +275,18 @@ class _Lowering:
         narrow = "" if self.is_ready(dtype, 1) or dtype is self.r.acc else dtype.name
         return Place(self.numbers[1], 0, ((bt, k * panels.columns),), panels.columns, 1, narrow, panels=True)
 
+    def kept_b(self, b: Place, p: Plan) -> Panels | None:
+        """The panels that a call may bring of an argument B, which lies as the program has it otherwise."""
+        c, r = self.c, self.r
+        as_it_lies = b.buffer == self.numbers[1] and not b.panels and not b.narrow and c.rhs.dtype.itemsize == r.size
+        tiles = p.kind == "tile" and not p.skinny and p.blocks[0] == 1
+        _, _, n, k = p.sizes
+        if not (self.steady_b and as_it_lies and tiles) or n * k * r.size < FEWEST:
+            return None
+        edges = [v * lanes for _, v, lanes, _ in p.edges(n % p.width, self.target)]
+        panels = Panels(c.batch, c.k, c.n, p.block_k, (*[p.width] * (n // p.width), *edges), c.rhs.dtype)
+        return panels if panels.is_tight else None
+
     # ---- the whole
     def choose(self) -> tuple[Place, Place, Plan]:
         """Where micro-kernels find A and B, and the plan."""
@@ -333,10 +348,13 @@ class _Lowering:
     def nested(self, a: Place, b: Place, p: Plan) -> Lowered:
         r, c = self.r, self.c
         start = self.compensation(b, p.sizes) if r.combine == "dot4" else None
-        nest = Nest(p, r, a, b, start, c.out, self.swapped, self.epilogue, self.scratch_number, self.target)
+        kept = self.kept_b(b, p)
+        nest = Nest(p, r, a, b, start, c.out, self.swapped, self.epilogue, self.scratch_number, self.target, kept)
         nest.partial = self.allocate(nest.scratch)
         self.phases += nest.phases()
         strategy, reason = p.words(b.panels)
         if self.swapped:
             reason = f"computed transposed, as there are too few columns for vectors; {reason}"
-        return Lowered(self.phases, self.scratch, arranged=dict(self.arranged), strategy=strategy, reason=reason)
+        forms: dict[int, Layout] = {} if kept is None else {self.numbers[1]: kept}
+        return Lowered(self.phases, self.scratch, arranged=dict(self.arranged), kept=forms, strategy=strategy,
+                       reason=reason)  # fmt: skip

@@ -1,13 +1,18 @@
-"""Constant operands of contractions, laid out once as micro-kernels read them. Imports numpy, ir, kernels."""
+"""Operands of contractions that are laid out once as micro-kernels read them: constants, when the program is planned,
+and arguments that come again, by whoever calls the program. Imports numpy, ir, kernels."""
 
 from __future__ import annotations
+
+from typing import Final
 
 import numpy as np
 
 from hilo.ir.dtypes import DType
 from hilo.kernels.contraction_algebra import Dim
-from hilo.kernels.lowered import constant_of as constant_of
 from hilo.record import record
+
+FEWEST: Final = 16 << 10  # bytes of an argument that is worth being kept in another layout
+TIGHT: Final = 4  # a layout that is kept is at most 1 / TIGHT larger than the argument
 
 
 @record(frozen=True)
@@ -32,6 +37,24 @@ class Panels:
     def columns(self) -> int:
         """Of all panels together."""
         return sum(self.widths)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the operand in this layout."""
+        bt, k = (int(np.prod([d.size for d in ds], dtype=np.int64)) for ds in (self.batch, self.k))
+        return bt * k * self.columns * self.dtype.itemsize
+
+    def numbers(self) -> tuple[int, ...]:
+        """The layout as `hilo_forms_parse` of the runtime reads it."""
+        out = [self.dtype.itemsize, self.block_k]
+        for dims in (self.batch, self.k, self.n):
+            out += [len(dims), *(x for d in dims for x in (d.size, d.b))]
+        return (*out, *self.widths)
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether it takes little more memory than the operand."""
+        return self.columns * TIGHT <= int(np.prod([d.size for d in self.n], dtype=np.int64)) * (TIGHT + 1)
 
     def arrange(self, operand: np.ndarray) -> np.ndarray:
         """The operand (a dense array) in this layout: [batch, k * columns]."""

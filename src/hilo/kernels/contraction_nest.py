@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hilo.ir.dims import typical
 from hilo.ir.types import TensorType
 from hilo.kernels import microkernel
+from hilo.kernels.contraction_bound import Panels
 from hilo.kernels.contraction_finish import Finish
 from hilo.kernels.contraction_pack import phase_func
 from hilo.kernels.contraction_panels import PanelTurn, copy_panels, copy_run, turn
@@ -66,9 +67,11 @@ class Nest(Finish):
         epilogue: Any,
         scratch_number: int,
         target: Target,
+        kept: Panels | None = None,
     ) -> None:
+        """`kept`: panels of B that a call may bring; their pointer stands behind the scratch's."""
         super().__init__(p, r, out, swapped, epilogue, scratch_number, target)
-        self.a, self.b_place, self.start = a, b, start
+        self.a, self.b_place, self.start, self.kept = a, b, start, kept
         self.b_size = microkernel.memory_size(r.scalar, b.narrow)
         self.helpers: dict[str, Func] = {}
 
@@ -137,6 +140,16 @@ class Nest(Finish):
         fetches_a = dense and n > p.width and k * n * self.b_size <= self.target.l2 // 4
         touches = self.where != "stack" and p.block_k >= TOUCHED_K
         together = p.width * max(1, p.pack_panels)  # columns that are packed, then used
+        kept = given = None  # the batch's panels that a call brings, and whether it does
+        if self.kept is not None:
+            kept = pointer(b, bufs, self.scratch_number + 1)
+            given = b.cmp("ne", b.convert("ptrtoint", kept, "i64"), 0)
+            kept = b.gep(kept, index.node(b, batch * (k * self.kept.columns * size)))
+
+        def chosen(x: Node | int, otherwise: Node | int) -> Node:
+            """`x` if the panels are given."""
+            own = b.i64(otherwise) if isinstance(otherwise, int) else otherwise
+            return own if given is None else b.select(given, x, own)
 
         def over_k(kb: Node) -> None:
             kc = b.smin(b.sub(k1, kb), p.block_k)
@@ -144,17 +157,25 @@ class Nest(Finish):
             ak = b.gep(a, b.mul(kb, self.a.column * size))
             bk = b.gep(bp, b.mul(kb, b_row))
 
+            def kept_at(j: Node) -> Node:
+                """The panel at column `j` that a call may bring."""
+                if kept is None or self.kept is None:
+                    return bk
+                return b.gep(kept, b.add(b.mul(kb, self.kept.columns * size), b.mul(kc, b.mul(j, size))))
+
             def columns(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
                 """Tiles of the panel at column `j` of B, packed at `at`."""
                 live = b.sub(n, j) if masked else b.i64(vectors * lanes)
                 if bound:
-                    step = ahead_step = vectors * lanes * self.b_size
+                    step = ahead_step = b.i64(vectors * lanes * self.b_size)
                     start = b.gep(bk, b.mul(kc, b.mul(j, self.b_size)))
                     following = b.gep(start, b.mul(kc, step))
                 else:
-                    source, ahead_step = b.gep(bk, b.mul(j, b_col)), b_row
-                    start, step = (source, b_row) if panels is None else (at, vectors * lanes * size)
+                    row, source = vectors * lanes * size, b.gep(bk, b.mul(j, b_col))
                     following = b.gep(source, p.block_k * b_row if p.skinny else together * b_col)
+                    following = chosen(b.gep(kept_at(j), b.mul(kc, row)), following)
+                    start, step = (source, b_row) if panels is None else (at, row)
+                    start, step, ahead_step = chosen(kept_at(j), start), chosen(row, step), chosen(row, b_row)
                 line_count = max(1, vectors * lanes * self.b_size // 64)
                 lines = -(-line_count // max(1, typical(-(-m // p.rows))))  # all tiles together fetch the whole panel
 
@@ -176,7 +197,7 @@ class Nest(Finish):
                     if a_panels is not None:
                         a_at, a_k = turned_tile(a_panels, b.sub(i, m0)), rows * size
                     turn = b.binary("urem", b.binary("udiv", i, p.rows), -(-line_count // lines))
-                    ahead, ahead_k = b.gep(following, b.mul(turn, 64 * lines)), b.i64(ahead_step)
+                    ahead, ahead_k = b.gep(following, b.mul(turn, 64 * lines)), ahead_step
                     if fetches_a:
                         mine = b.cmp("eq", j, n0)
                         ahead = b.select(mine, b.gep(ak, b.mul(b.add(i, rows), self.a.row * size)), ahead)
@@ -188,7 +209,7 @@ class Nest(Finish):
                             b.i64(self.a.row * size),
                             b.i64(a_k),
                             start,
-                            b.i64(step),
+                            step,
                             ct,
                             c_row,
                             init,
@@ -266,10 +287,17 @@ class Nest(Finish):
 
             def together_from(lo: Node) -> None:
                 hi = b.smin(b.add(lo, together), n1)
-                if p.transpose_b:
-                    each_panel(lo, hi, turned)
+
+                def pack() -> None:
+                    if p.transpose_b:
+                        each_panel(lo, hi, turned)
+                    else:
+                        copy_panels(b, r.scalar, narrow, bk, b_row, kc, n, lambda f: each_panel(lo, hi, f))
+
+                if given is None:
+                    pack()
                 else:
-                    copy_panels(b, r.scalar, narrow, bk, b_row, kc, n, lambda f: each_panel(lo, hi, f))
+                    b.if_(b.xor(given, 1), pack)
                 each_panel(lo, hi, columns)
 
             if a_panels is not None:

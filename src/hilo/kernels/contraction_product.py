@@ -27,13 +27,15 @@ ROWS: Final = 28  # of A, from which tiles are used well
 FEW_ROWS: Final = 64  # up to which a B that is no constant is read where it lies; beyond, contraction_nest.py packs it
 
 
-def lower_product(c: Contraction, target: Target, epilogue: Epilogue | None, bound: bool) -> Lowered | None:
-    """The kernel of `c`, if it is one for the walk over tiles; `bound`: B is a constant."""
+def lower_product(c: Contraction, target: Target, epilogue: Epilogue | None, bound: bool,
+                  steady: bool) -> Lowered | None:  # fmt: skip
+    """The kernel of `c`, if it is one for the walk over tiles; `bound`: B is a constant, `steady`: an argument that a
+    call may bring in panels."""
     found = planned(c, target, (epilogue.out if epilogue else c.out).dtype, bound)
     if found is None:
         return None
     operands, p = found
-    return Implicit(operands, p, target, epilogue, (epilogue and epilogue.numbers) or (0, 1)).run()
+    return Implicit(operands, p, target, epilogue, (epilogue and epilogue.numbers) or (0, 1), steady).run()
 
 
 def step_of_k(c: Contraction, target: Target) -> int | None:

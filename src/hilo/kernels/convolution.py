@@ -18,7 +18,7 @@ from hilo.kernels.convolution_lower import Implicit, Operands
 from hilo.kernels.convolution_plan import Plan
 from hilo.kernels.convolution_regions import Problem
 from hilo.kernels.epilogue import Epilogue
-from hilo.kernels.lowered import Lowered, constant_of
+from hilo.kernels.lowered import Lowered, constant_of, is_steady
 from hilo.kernels.pins import choose
 from hilo.ops.convolution import is_canonical, windows
 from hilo.ops.window_axes import Axis
@@ -37,7 +37,8 @@ def lower(op: Op, target: Target) -> Lowered:
 def lower_convolution(op: Op, target: Target, epilogue: Epilogue | None = None) -> Lowered:
     """The kernel of a `convolution`, with what follows it; `bufs` are those of `contraction.lower_contraction`.
 
-    The weights may be read in a layout of the kernel's own if they are constant (`Lowered.arranged`).
+    The weights may be read in a layout of the kernel's own if they are constant (`Lowered.arranged`) or an argument
+    (`Lowered.kept`).
     """
     if op.tensor.size == 0:
         return Lowered([])
@@ -46,7 +47,8 @@ def lower_convolution(op: Op, target: Target, epilogue: Epilogue | None = None) 
     found = planned(op, target, epilogue)
     if found is None or not choose("contraction.walk", True, (True, False)):
         return convolution_direct.lower(op, target, epilogue)
-    return Implicit(*found, target, epilogue, (epilogue and epilogue.numbers) or (0, 1)).run()
+    numbers = (epilogue and epilogue.numbers) or (0, 1)
+    return Implicit(*found, target, epilogue, numbers, is_steady(op.operands[1])).run()
 
 
 def planned(op: Op, target: Target, epilogue: Epilogue | None = None) -> tuple[Operands, Plan] | None:

@@ -12,7 +12,7 @@ from hilo.kernels import contraction_pack
 from hilo.kernels import convolution_tile as tile
 from hilo.kernels import convolution_walk as walk
 from hilo.kernels.contraction_algebra import Dim
-from hilo.kernels.contraction_bound import Panels
+from hilo.kernels.contraction_bound import FEWEST, Panels
 from hilo.kernels.contraction_finish import store
 from hilo.kernels.convolution_plan import SKEW, Plan, crowded, plan
 from hilo.kernels.convolution_regions import Problem
@@ -20,7 +20,7 @@ from hilo.kernels.elementwise import new_func
 from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.items import digest
 from hilo.kernels.loops import Vector
-from hilo.kernels.lowered import Lowered, Phase
+from hilo.kernels.lowered import Layout, Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
 from hilo.loop import arith, index
 from hilo.loop.builder import I64, Builder, Func, Node
@@ -79,12 +79,14 @@ class Implicit:
     """Writes the phases of one convolution or product."""
 
     def __init__(self, x: Operands, p: Plan, target: Target, epilogue: Epilogue | None,
-                 numbers: tuple[int, int]) -> None:  # fmt: skip
+                 numbers: tuple[int, int], steady: bool = False) -> None:  # fmt: skip
+        """`steady`: B is an argument that a call may bring in panels."""
         self.x, self.p, self.target, self.epilogue = x, p, target, epilogue
         self.held = x.held
         self.size = self.held.itemsize
         self.combine = "fma" if target.has_fma else "fmuladd"
         self.numbers = numbers
+        self.keeps = steady and not p.bound and x.b.dtype is x.held
         self.result = epilogue.first + len(epilogue.operands) if epilogue else 2
         self.phases: list[Phase] = []
         self.scratch = 0
@@ -103,10 +105,8 @@ class Implicit:
             p = self.copied_rows()
         elif x.a.dtype is not self.held:
             self.widened()
-        arranged = {}
-        if p.bound:
-            widths = (p.width,) * p.panels
-            arranged[self.numbers[1]] = Panels((), x.b_depth, x.b_columns, p.problem.depth, widths, self.held)
+        panels = Panels((), x.b_depth, x.b_columns, p.problem.depth, (p.width,) * p.panels, self.held)
+        self.keeps = self.keeps and panels.is_tight and panels.nbytes >= FEWEST
         func = new_func("contraction")
         b = Builder(func)
         bufs, begin, end = func.params
@@ -118,7 +118,9 @@ class Implicit:
         strategy, reason = p.words()
         if len(self.phases) > 1:
             reason += "; its operand is copied first, to lie better or in another type"
-        return Lowered(self.phases, self.scratch, self.in_place(), arranged, strategy=strategy, reason=reason)
+        arranged: dict[int, Layout] = {self.numbers[1]: panels}
+        return Lowered(self.phases, self.scratch, self.in_place(), arranged if p.bound else {},
+                       arranged if self.keeps else {}, strategy=strategy, reason=reason)  # fmt: skip
 
     def in_place(self) -> tuple[tuple[int, int], ...]:
         """The operand of the epilogue whose place the result may take: sums are kept apart then."""
@@ -212,12 +214,22 @@ class Implicit:
             "ahead_a": int(ahead_a),
             "lines": max(1, p.width * memory // 64),
         }
+        if self.keeps:
+            self.take_kept(b, bufs, head, q.depth * row_bytes, row_bytes)
         rows_used = sorted({*p.heights, *(2 * n for n in p.pairs)})
         tiles: dict[int, Node] = {}
         for n in rows_used:
             t = tile.Tile(self.combine, self.held.name, n, p.vectors, p.lanes, self.target.has_lanes)
             tiles[n] = b.funcptr(self.helper(tile.tile(t)))
         return walk.Table(head, self.regions(), [walk.takes(p.heights), walk.takes(p.pairs)], tiles)
+
+    def take_kept(self, b: Builder, bufs: Node, head: dict[str, int | Node], panel: int, row: int) -> None:
+        """The panels that a call brings, in B's place in the table; `panel`, `row`: their bytes."""
+        kept = pointer(b, bufs, self.result + 2)
+        given = b.cmp("ne", b.convert("ptrtoint", kept, "i64"), 0)
+        for name, value in (("b", kept), ("b_panel", panel), ("b_k", row), ("packs", 0)):
+            own = head[name]
+            head[name] = b.select(given, value, own if isinstance(own, Node) else b.i64(own))
 
     def regions(self) -> list[dict[str, int]]:
         """The walk's records of the regions."""

@@ -24,7 +24,7 @@ from hilo.record import field, record
 from hilo.runtime.image import Image
 
 MAGIC: Final = b"hilo executable\n"
-FORMAT: Final = 1  # raise it when the meaning of anything below changes
+FORMAT: Final = 2  # raise it when the meaning of anything below changes
 _CHECKSUM: Final = 32
 
 
@@ -82,6 +82,7 @@ def write(a: Artifact, made: dict[str, str] | None) -> bytes:
             "aliases": i.aliases,
             "cost": i.cost,
             "release_gil": i.release_gil,
+            "forms": i.forms,
         }
         blobs += [*i.objects, *(np.ascontiguousarray(c).tobytes() for c in i.constants)]
     header["sizes"] = [len(b) for b in blobs]
@@ -238,4 +239,5 @@ def _image(code: dict[str, Any], blobs: list[memoryview]) -> Image:
         [(int(r), int(a)) for r, a in code["aliases"]],
         code["cost"],
         code["release_gil"],
+        [(argument, nbytes, tuple(numbers)) for argument, nbytes, numbers in code["forms"]],
     )

@@ -194,7 +194,8 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
     images: list[Any] = []
     trace = Trace(chosen)
     with connected(None):
-        e = compile_module(module, entry=f.name, threads=threads, options=chosen, keep=images.append, trace=trace)
+        e = compile_module(module, entry=f.name, threads=threads, options=chosen, keep=images.append, trace=trace,
+                           forms=chosen.pack_once)  # fmt: skip
     native = e._program
     if isinstance(native, Chain):
         raise Unsupported(f"@{f.name} computes sizes of arrays at run time, which does not run through PJRT")

@@ -17,8 +17,8 @@ from hilo.errors import Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Array, Op
 from hilo.ir.types import Results, TensorType, TupleType, Type, result_types
-from hilo.kernels.lowered import Layout, Lowered, arranges, constant_of
-from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch
+from hilo.kernels.lowered import Layout, Lowered, arranges, constant_of, is_steady
+from hilo.plan.program import Buffer, Call, Copy, Form, HostCall, Program, Step, Switch
 
 Slot = Any  # Buffer | tuple[Slot, ...]
 Root = tuple[Op, int]  # the op that really produces a value, and which of its results
@@ -97,6 +97,7 @@ class Planner:
         self.constants: list[np.ndarray] = []
         self._constant_of: dict[Array, Buffer] = {}
         self._arranged: dict[tuple[Array, Layout], Buffer] = {}
+        self.forms: dict[Form, Buffer] = {}
         self._lowered: dict[Any, Lowered] = {}
         self.hosts: list[HostCall] = []
 
@@ -125,11 +126,17 @@ class Planner:
             self.constants.append(data)
         return b
 
+    def form(self, argument: Buffer, layout: Layout) -> Buffer:
+        """The place of an argument in another layout, which a call may bring."""
+        form = Form(argument.index, layout)
+        b = Buffer("form", layout.nbytes, len(self.forms), type=argument.type)
+        return self.forms.setdefault(form, b)
+
     def lower(self, op: Op) -> Lowered:
         """The kernel of `op`; ops equal in kind, attributes, types, which operands are one value and which are
-        constants share it."""
+        constants, or arguments with other layouts, share it."""
         first = {o: i for i, o in reversed(list(enumerate(op.operands)))}
-        bound = tuple(constant_of(o) is not None for o in op.operands) if arranges(op) else ()
+        bound = tuple((constant_of(o) is not None, is_steady(o)) for o in op.operands) if arranges(op) else ()
         key = (op.kind, tuple((o.type, first[o]) for o in op.operands), op.attrs, op.type, bound)
         found = self._lowered.get(key)
         if found is None:
@@ -150,7 +157,8 @@ def plan_program(function: Function, lower: Callable[[Op], Lowered]) -> Program:
     results = [Buffer("result", r.tensor.nbytes, i, type=r.tensor) for i, r in enumerate(function.results)]
     scope = plan.scope(function, arguments)
     scope.run(results)
-    program = Program(function.name, arguments, results, scope.steps, plan.buffers, plan.constants, plan.hosts)
+    program = Program(function.name, arguments, results, scope.steps, plan.buffers, plan.constants, plan.hosts,
+                      forms=list(plan.forms))  # fmt: skip
     _drop_unused_constants(program)
     return program
 
@@ -215,8 +223,9 @@ def plan_kernel(scope: Scope, op: Op) -> Slot:
     types = result_types(op.type)
     slots = tuple(scope.place(op, i, t) for i, t in enumerate(types))
     results = tuple(s for s in slots if isinstance(s, Buffer))
-    scratch = scope.plan.temp(lowered.scratch, op) if lowered.scratch != 0 else None
-    scope.steps.append(Call(op, lowered, operands, results, scratch, tuple(getattr(lowered, "in_place", ()))))
+    scratch = scope.plan.temp(lowered.scratch, op) if lowered.scratch != 0 or lowered.kept else None
+    forms = [scope.plan.form(scope.slots[op.operands[i]], layout) for i, layout in lowered.kept.items()]
+    scope.steps.append(Call(op, lowered, operands, results, scratch, lowered.in_place, *forms))
     return slots if isinstance(op.type, Results) else slots[0]
 
 

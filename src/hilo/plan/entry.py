@@ -32,7 +32,7 @@ INLINE_NODES = 128  # of a kernel that becomes part of a loop's code
 INLINE_NS = 200.0  # of work that such a kernel does: beyond, the call does not matter
 INLINE_TOTAL = 2048  # nodes taken in by one function: code generation is not linear
 _CTX_PARALLEL_FOR, _CTX_CONSTANTS, _CTX_HOST_CALL = 0, 8, 16  # byte offsets in struct hilo_ctx
-_CTX_MESSAGE, _CTX_MESSAGE_SIZE, _CTX_FAILED = 32, 40, 48
+_CTX_MESSAGE, _CTX_MESSAGE_SIZE, _CTX_FAILED, _CTX_FORMS = 32, 40, 48, 56
 _CLOCK = 1  # CLOCK_MONOTONIC
 _CALL_BYTES, _BUFFER_BYTES = 72, 24  # of struct hilo_call and struct hilo_buffer (runtime/native/hilo_custom_call.h)
 
@@ -122,7 +122,7 @@ class _Frame:
             places = Places(program)
             for part in (*parts, *bodies(program.steps)):
                 self.rows[id(part)] = arrange(part, places, INLINE_COST, CHUNK_COST)
-        widest = max((len(c.operands) + len(c.results) + 1 for c in (*program.calls(), *program.hosts)), default=1)
+        widest = max((len(c.operands) + len(c.results) + 2 for c in (*program.calls(), *program.hosts)), default=1)
         groups = (s for row in self.rows.values() for s in row if isinstance(s, Together))
         self.size = 8 * max(widest, *(s.pointers for s in groups), 0)
         open_sizes = max((len(open_dims(h)) for h in program.hosts), default=0)
@@ -195,8 +195,9 @@ class _Writer:
             node = self.pointers.get(root)
             return node if node is not None else b.load(b.gep(self.frame, self.layout.slots[root]), PTR)
         table = self.args if root.kind == "argument" else self.results
-        if root.kind == "constant":
-            table = b.load(b.gep(self.ctx, _CTX_CONSTANTS), PTR, invariant=True)
+        if root.kind in ("constant", "form"):
+            at = _CTX_CONSTANTS if root.kind == "constant" else _CTX_FORMS
+            table = b.load(b.gep(self.ctx, at), PTR, invariant=True)
         return b.load(b.gep(table, 8 * root.index), PTR, invariant=True)
 
     def steps(self, steps: list[Step]) -> None:

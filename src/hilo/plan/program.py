@@ -14,7 +14,7 @@ import numpy as np
 from hilo.ir.dims import Atom, Guard, Number
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
-from hilo.kernels.lowered import Lowered
+from hilo.kernels.lowered import Layout, Lowered
 from hilo.record import field, record
 
 if TYPE_CHECKING:
@@ -26,7 +26,8 @@ class Buffer:
     """A place for one dense row-major array of `nbytes` bytes (an int, or a run-time size).
 
     kind "argument", "result", "constant" (`index` into that table), "temp" (at `offset` in the arena, or in the memory
-    of the result `inside`), or "pointer": known only at run time, one of `backing` (what a loop carries).
+    of the result `inside`), "pointer": known only at run time, one of `backing` (what a loop carries), or "form":
+    `index` into the table of forms that a call may bring; NULL if it does not.
     `first` and `last` are the steps between which it holds something, `source` the op that it was made for.
     """
 
@@ -61,11 +62,12 @@ class Call:
     results: tuple[Buffer, ...]
     scratch: Buffer | None
     in_place: tuple[tuple[int, int], ...] = ()
+    form: Buffer | None = None  # of the operand that `Lowered.kept` names; `scratch` is there then, too
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
         """What the kernel gets pointers to, in order."""
-        return (*self.operands, *self.results, *((self.scratch,) if self.scratch is not None else ()))
+        return (*self.operands, *self.results, *(x for x in (self.scratch, self.form) if x is not None))
 
 
 @record(eq=False)
@@ -129,6 +131,14 @@ class Switch:
     branches: list[list[Step]]
 
 
+@record(frozen=True)
+class Form:
+    """Another layout of an argument (its number), in which kernels read it where a call brings it."""
+
+    argument: int
+    layout: Layout
+
+
 ALIGN = 64  # bytes, of temporaries and results
 
 Step = Call | HostCall | Copy | While | Switch
@@ -160,7 +170,12 @@ class Program:
     rooms: list[Room] = field(default_factory=list)
     symbols: list[Atom] | None = None  # run-time sizes that a call brings; None: all sizes are known
     guards: list[Guard] = field(default_factory=list)  # what must hold of them
+    forms: list[Form] = field(default_factory=list)
     profile: Any = None  # a plan.profile.Profile: the steps take their times
+
+    def form_numbers(self) -> list[tuple[int, int, tuple[int, ...]]]:
+        """The forms as the runtime takes them: argument, bytes, the layout in numbers."""
+        return [(f.argument, f.layout.nbytes, f.layout.numbers()) for f in self.forms]
 
     def used(self) -> Iterator[Buffer]:
         """The buffers that steps name, in order, some of them several times."""

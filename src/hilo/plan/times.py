@@ -21,7 +21,7 @@ class Times:
     def touch(self, b: Buffer) -> None:
         for x in b.backing:
             self.touch(x)
-        if b.kind in ("constant", "pointer"):
+        if b.kind in ("constant", "pointer", "form"):
             return
         if b.first < 0:
             b.first, b.home = self.now, () if b.kind == "argument" else tuple(self.loops)

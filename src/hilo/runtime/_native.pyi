@@ -24,6 +24,7 @@ class Program:
     aliases             (result, argument) pairs of equal size: the result may be written over the argument, which is
                         done in `consume` only
     release_gil         whether other Python threads may run during a call (worth it from some microseconds on)
+    forms               (argument, bytes, layout in numbers) of arguments that PJRT's calls may bring in another layout
     errors              {error code of the entry function: message}
     keep                any object that must live as long as the code
 
@@ -56,6 +57,7 @@ class Program:
         explain: Callable[[int, list[int]], str] | None = ...,
         failure: Callable[[int, int, str], Exception] | None = ...,
         addresses: Sequence[int] = ...,
+        forms: Sequence[tuple[int, int, Sequence[int]]] = ...,
     ) -> Program: ...
     def __call__(self, *arrays: Any) -> list[np.ndarray]: ...
     def consume(self, arrays: list[Any]) -> list[np.ndarray]:

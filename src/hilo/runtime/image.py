@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hilo.ir.types import TensorType
-from hilo.record import record
+from hilo.record import field, record
 from hilo.runtime.executable import Executable
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ ALIGN = 64  # bytes, of constants
 @record(eq=False)
 class Image:
     """`objects` are object files that define `entry`; `aliases` the (result, argument) pairs that may be one place;
-    `cost` the estimated nanoseconds of a call."""
+    `cost` the estimated nanoseconds of a call, `forms` what a call may bring (argument, bytes, layout in numbers)."""
 
     name: str
     arg_types: tuple[TensorType, ...]
@@ -36,6 +36,7 @@ class Image:
     aliases: list[tuple[int, int]]
     cost: float
     release_gil: bool
+    forms: list[tuple[int, int, tuple[int, ...]]] = field(default_factory=list)
 
     @property
     def nbytes(self) -> int:
@@ -85,6 +86,7 @@ class Image:
             aliases=self.aliases,
             release_gil=self.release_gil,
             keep=loaded,
+            forms=self.forms,
         )
 
 

@@ -18,6 +18,7 @@ struct hilo_ctx {
     char *message;        /* where a custom call in C may say why it failed (hilo_custom_call.h); or NULL */
     int64_t message_size; /* bytes there */
     int64_t failed;       /* the index of the custom call that failed; -1: none */
+    void **forms;         /* of each form of an argument (forms.h): where the caller has it, or NULL */
 };
 
 /* A compiled program; 0 or an error code. */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <structmember.h>
 
+#include "forms.h"
 #include "memory.h"
 #include "pool.h"
 
@@ -102,7 +103,7 @@ static PyObject *make_results(struct hilo_program *p, PyObject *const *args, voi
 int32_t hilo_run_code(struct hilo_run *run, void **arguments, void **results, void *arena) {
     struct hilo_program *p = run->program;
     run->ctx = (struct hilo_ctx){hilo_parallel_for, p->constants,        hilo_host_call, p->threads,
-                                 run->message,      sizeof run->message, -1};
+                                 run->message,      sizeof run->message, -1, run->forms ? run->forms : p->no_forms};
     run->message[0] = 0;
     run->text = NULL;
     run->lease = NULL;
@@ -326,16 +327,16 @@ static int take_aliases(struct hilo_program *p, PyObject *sequence) {
 static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
     static char *names[] = {"entry",   "arguments",  "results", "name",        "arena_size", "constants",
                             "threads", "host_calls", "aliases", "release_gil", "errors",     "keep",
-                            "shapes",  "symbols",    "explain", "failure",     "addresses",   NULL};
+                            "shapes",  "symbols",    "explain", "failure",     "addresses",  "forms",       NULL};
     PyObject *entry, *arguments, *results, *name = NULL, *errors = Py_None, *keep = Py_None;
     PyObject *constants = NULL, *hosts = NULL, *aliases = NULL, *shapes = NULL, *symbols = NULL, *explain = Py_None;
-    PyObject *failure = Py_None, *addresses = NULL;
+    PyObject *failure = Py_None, *addresses = NULL, *forms = NULL;
     Py_ssize_t arena_size = 0;
     long long threads = 1;
     int release_gil = 0;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$UnOLOOpOOOOOOO:Program", names, &entry, &arguments, &results, &name,
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOO|$UnOLOOpOOOOOOOO:Program", names, &entry, &arguments, &results, &name,
                                      &arena_size, &constants, &threads, &hosts, &aliases, &release_gil, &errors, &keep, &shapes, &symbols,
-                                     &explain, &failure, &addresses))
+                                     &explain, &failure, &addresses, &forms))
         return NULL;
     if (arena_size < 0 || threads < 1) {
         PyErr_SetString(PyExc_ValueError, "arena_size must be at least 0 and threads at least 1");
@@ -363,7 +364,7 @@ static PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwarg
     int failed = !p->name || !empty || hilo_specs_parse(arguments, &p->arguments) < 0 ||
                  hilo_specs_parse(results, &p->results) < 0 || take_constants(p, constants ? constants : empty, addresses ? addresses : empty) < 0 ||
                  hilo_hosts_parse(hosts ? hosts : empty, p) < 0 || take_aliases(p, aliases ? aliases : empty) < 0 ||
-                 hilo_symbols_parse(symbols ? symbols : empty, p) < 0;
+                 hilo_symbols_parse(symbols ? symbols : empty, p) < 0 || hilo_forms_parse(forms ? forms : empty, p) < 0;
     Py_XDECREF(empty);
     if (failed) Py_CLEAR(p);
     return (PyObject *)p;
@@ -402,6 +403,7 @@ static void program_dealloc(PyObject *self) {
     Py_XDECREF(p->explain);
     Py_XDECREF(p->failure);
     PyMem_Free(p->symbols);
+    hilo_forms_clear(p);
     Py_XDECREF(p->name);
     Py_TYPE(self)->tp_free(self);
 }
@@ -440,5 +442,5 @@ PyTypeObject hilo_Program_Type = {
     .tp_vectorcall_offset = offsetof(struct hilo_program, call),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL,
     .tp_doc = PyDoc_STR("Program(entry, arguments, results, *, name, arena_size, constants, threads, host_calls, aliases, "
-                        "release_gil, errors, keep, shapes, symbols, explain, failure, addresses)\n--\n\nCompiled code at an address, callable with arrays."),
+                        "release_gil, errors, keep, shapes, symbols, explain, failure, addresses, forms)\n--\n\nCompiled code at an address, callable with arrays."),
 };

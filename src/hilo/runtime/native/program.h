@@ -8,6 +8,7 @@
 #include "fpstate.h"
 
 struct hilo_foreign;
+struct hilo_form;
 
 /* What a program calls: native code (`foreign`, which `function` then is, too), or a Python function; see hostcall.c. */
 struct hilo_host {
@@ -52,6 +53,9 @@ struct hilo_program {
     Py_ssize_t num_symbols, num_sizes; /* num_sizes: what `shapes` writes */
     PyObject *explain;                 /* (code, symbol values) -> message for codes of `shapes` */
     PyObject *failure;                 /* (index, code, message) -> exception for a custom call that failed */
+    struct hilo_form *forms; /* forms.h */
+    Py_ssize_t num_forms;
+    void **no_forms; /* what a call brings that brings none */
     PyObject *name;
     PyObject *constant_arrays; /* tuple: keeps the memory behind `constants` */
     PyObject *errors;          /* mapping: error code -> message, or None */
@@ -65,6 +69,7 @@ struct hilo_run {
     PyThreadState *released; /* the calling thread's state while it does not hold the GIL, or NULL */
     hilo_fpstate host_fp;
     struct hilo_lease *lease; /* NULL: no array over the call's memory was made */
+    void **forms; /* what the call brings; NULL: none */
     char *text; /* of a call in native code that failed: more than fits into the message; or NULL. For hilo_run_raise */
     char message[256];
 };
@@ -82,8 +87,8 @@ int hilo_symbols_parse(PyObject *sequence, struct hilo_program *program);
  * num_symbols + num_sizes numbers. 0, or -1 with an exception for arguments whose sizes the program refuses. */
 int hilo_sizes_compute(struct hilo_program *program, void **arguments, npy_intp *const *shapes, int64_t *block);
 
-/* Runs the code, on the calling thread. `program` and `released` must be set: the thread's state if it does not hold the
- * GIL. 0 or a code; an exception may be set as well. */
+/* Runs the code, on the calling thread. `program`, `forms` and `released` must be set: the thread's state if it does not
+ * hold the GIL. 0 or a code; an exception may be set as well. */
 int32_t hilo_run_code(struct hilo_run *run, void **arguments, void **results, void *arena);
 
 /* Makes a code that the program ended with an exception, if none is set yet. */

@@ -44,6 +44,7 @@ struct pjrt_block *pjrt_block_keep(struct pjrt_block *block) {
 
 void pjrt_block_release(struct pjrt_block *block) {
     if (!block || atomic_fetch_sub_explicit(&block->references, 1, memory_order_acq_rel) > 1) return;
+    if (block->form) pjrt_form_forget(block);
     if (block->ours) {
         atomic_fetch_sub_explicit(&block->client->counts.bytes, (long long)block->size, memory_order_relaxed);
         hilo_memory_free(block->data, block->size);

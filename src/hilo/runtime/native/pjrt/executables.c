@@ -108,6 +108,7 @@ static void free_shapes(struct pjrt_shape **shapes, size_t count) {
 
 void pjrt_executable_release(struct pjrt_executable *e) {
     if (atomic_fetch_sub_explicit(&e->references, 1, memory_order_acq_rel) > 1) return;
+    if (e->forms) pjrt_forms_drop(e);
     struct pjrt_answers *a = e->answers;
     free_optimized(a->optimized);
     free_properties(a->costs);

@@ -60,9 +60,13 @@ static struct pjrt_error *lay_out(struct run *run) {
 static struct pjrt_error *perform(struct run *run) {
     struct pjrt_executable *e = run->loaded->executable;
     struct pjrt_error *error = run->relaid ? lay_out(run) : NULL;
+    struct pjrt_forms forms;
+    bool several = !error && e->program->num_forms;
+    if (several) pjrt_forms_take(&forms, e, run->held, run->pointers);
     if (!error)
-        error = pjrt_run(e, run->context, run->pointers, run->pointers + e->num_arguments, run->held,
-                         e->num_arguments + e->num_results);
+        error = pjrt_run(e, run->context, run->pointers, run->pointers + e->num_arguments,
+                         several && forms.count ? forms.pointers : NULL, run->held, e->num_arguments + e->num_results);
+    if (several) pjrt_forms_give_back(&forms);
     if (run->relaid) free_relaid(run);
     return error;
 }
@@ -249,8 +253,10 @@ static struct pjrt_error *take_all(struct run *run, const struct pjrt_execute_op
         }
         struct pjrt_block *block = run->held[i];
         size_t result = alias < p->num_aliases ? (size_t)p->aliases[alias].result : 0;
-        if (alias < p->num_aliases && block->ours && !block->foreign && block->size == e->results[result]->nbytes)
+        if (alias < p->num_aliases && block->ours && !block->foreign && block->size == e->results[result]->nbytes) {
+            pjrt_form_forget(block);
             run->held[e->num_arguments + result] = pjrt_block_keep(block);
+        }
     }
     return NULL;
 }

@@ -41,6 +41,7 @@ static struct pjrt_block *block_of(struct pjrt_client *client, const struct pjrt
         struct pjrt_event *event = block ? pjrt_event_new() : NULL;
         if (event) {
             block->foreign = semantics == PJRT_ZERO_COPY;
+            block->promised = true;
             block->done = event;
             *done = pjrt_event_keep(event);
             return block;

@@ -173,7 +173,10 @@ struct pjrt_block {
     void *data;
     size_t size;
     bool ours;    /* from the pool, so that a donated argument's place may become a result's */
+    bool promised; /* somebody else's, who does not change it as long as it is a block */
     atomic_bool foreign; /* somebody outside was given the address, and may look at it (zero-copy arrays) */
+    struct pjrt_form *_Atomic form; /* see forms.c */
+    int wishes;             /* likewise */
     struct pjrt_client *client;
     struct pjrt_event *done;                          /* made ready when the block is released; or NULL */
     void (*on_delete)(void *data, void *user_arg);    /* called then; or NULL */
@@ -227,6 +230,7 @@ struct pjrt_executable {
     size_t num_replicas, num_partitions;
     char *fingerprint;
     size_t fingerprint_size;
+    struct pjrt_form *forms; /* that it made (forms.c) */
     struct pjrt_answers *answers; /* what getters were asked and must keep (executables.c) */
 };
 
@@ -246,6 +250,25 @@ void pjrt_executable_release(struct pjrt_executable *executable);
 struct pjrt_error *pjrt_loaded_new(struct pjrt_client *client, struct pjrt_executable *executable,
                                    struct pjrt_loaded **loaded);
 void pjrt_loaded_release(struct pjrt_loaded *loaded);
+
+/* Forms of arguments that come again (forms.c). */
+
+#define PJRT_FORMS_ON_STACK 24
+
+struct pjrt_forms {
+    size_t count;
+    void **pointers; /* of each of the program's forms: its memory, or NULL */
+    struct pjrt_form **held;
+    void *room[2 * PJRT_FORMS_ON_STACK];
+};
+
+/* Finds or makes the forms of a call's arguments, whose contents are there; `held`: their blocks. */
+void pjrt_forms_take(struct pjrt_forms *forms, struct pjrt_executable *e, struct pjrt_block **held, void **arguments);
+void pjrt_forms_give_back(struct pjrt_forms *forms);
+/* The block gets other contents, or goes. */
+void pjrt_form_forget(struct pjrt_block *block);
+/* The executable goes. */
+void pjrt_forms_drop(struct pjrt_executable *e);
 
 /* From now on threads of hosts give no Python objects up (python.c). Whether none is at it any more. */
 bool pjrt_python_end(void);

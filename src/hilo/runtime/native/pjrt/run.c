@@ -84,11 +84,12 @@ static struct pjrt_error *run_with_python(struct pjrt_executable *e, struct hilo
     return error;
 }
 
-static struct pjrt_error *run(struct pjrt_executable *e, void **arguments, void **results, struct pjrt_block **held,
-                              size_t num_held) {
+static struct pjrt_error *run(struct pjrt_executable *e, void **arguments, void **results, void **forms,
+                              struct pjrt_block **held, size_t num_held) {
     struct hilo_run native;
     native.program = e->program;
     native.released = NULL;
+    native.forms = forms;
     if (e->calls_python) return run_with_python(e, &native, arguments, results, held, num_held);
     size_t arena_size = e->program->arena_size;
     _Alignas(64) char small[SMALL_ARENA];
@@ -100,10 +101,10 @@ static struct pjrt_error *run(struct pjrt_executable *e, void **arguments, void 
 }
 
 struct pjrt_error *pjrt_run(struct pjrt_executable *e, struct pjrt_context *context, void **arguments, void **results,
-                            struct pjrt_block **held, size_t num_held) {
-    if (!e->program->num_hosts) return run(e, arguments, results, held, num_held);
+                            void **forms, struct pjrt_block **held, size_t num_held) {
+    if (!e->program->num_hosts) return run(e, arguments, results, forms, held, num_held);
     struct pjrt_context *before = pjrt_context_use(context); /* of a run that this one is a part of */
-    struct pjrt_error *error = run(e, arguments, results, held, num_held);
+    struct pjrt_error *error = run(e, arguments, results, forms, held, num_held);
     pjrt_context_use(before);
     return error;
 }
