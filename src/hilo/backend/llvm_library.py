@@ -60,6 +60,8 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
 }  # fmt: skip
 
 
+AT_HWCAP: Final = 16
+ASIMDDP: Final = 1 << 20  # of a 64-bit Arm's bits: dot products of bytes
 _LOCK: Final = allocate_lock()  # a target machine serves one module at a time
 
 
@@ -136,7 +138,17 @@ def host() -> tuple[str, str, dict[str, bool]]:
     """The triple, the CPU's name and its features, of the machine that this process runs on."""
     features = text_of("GetHostCPUFeatures")
     has = {f[1:]: f[0] == "+" for f in features.split(",") if f}
-    return text_of("GetProcessTriple"), text_of("GetHostCPUName"), has
+    triple = text_of("GetProcessTriple")
+    if triple.startswith("aarch64") and "linux" in triple:
+        has["dotprod"] = bool(_hardware() & ASIMDDP)  # which LLVM does not look for
+    return triple, text_of("GetHostCPUName"), has
+
+
+def _hardware() -> int:
+    """What the system says of the processor, in bits: getauxval(AT_HWCAP)."""
+    getauxval = ctypes.CDLL(None).getauxval
+    getauxval.restype, getauxval.argtypes = ctypes.c_ulong, [ctypes.c_ulong]
+    return int(getauxval(AT_HWCAP))
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """What the machine can do at most: fused multiply-adds and memory, measured.
 
 Small loops as LLVM IR, called from as many Python threads as a program would use (ctypes gives up the GIL). They are
-written here and not made by the compiler, so that it is not measured by itself. Imports runtime.cache.
+written here and not made by the compiler, so that it is not measured by itself. Imports backend.target and
+runtime.cache.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from hilo.backend.target import Target
 from hilo.runtime.cache import Cache, Key
 
 CHAINS = 12  # independent accumulators: enough to hide the latency of two FMA units
@@ -140,10 +142,7 @@ def _best(pool: ThreadPoolExecutor, f: Callable[..., Any], calls: list[tuple[Any
 
 @cache
 def _lanes() -> int:
-    import llvmlite.binding as llvm
-
-    features = llvm.get_host_cpu_features()
-    return 16 if features.get("avx512f") else 8 if features.get("avx2") else 4
+    return Target.host().lanes("f32")
 
 
 @cache
@@ -152,10 +151,9 @@ def _compile(lanes: int) -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    features = llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=features, opt=2, jit=True
-    )
+    host = Target.host()
+    found = llvm.Target.from_triple(host.triple)
+    machine = found.create_target_machine(cpu=host.cpu, features=host.features, opt=2, jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_text(lanes)), machine)
     engine.finalize_object()
     return engine
