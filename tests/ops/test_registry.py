@@ -38,7 +38,8 @@ SEEDS = range(4)  # sets of inputs
 
 def without(d: OpDef, *pieces: str) -> OpDef:
     """A copy of the definition that lacks some pieces; the registry does not hear of it."""
-    have: dict[str, Any] = {name: getattr(d, name) for name in OpDef.__slots__ if name not in ("__weakref__", "name")}
+    names = [n.removeprefix("_") for n in OpDef.__slots__ if n not in ("__weakref__", "name")]
+    have: dict[str, Any] = {name: getattr(d, name) for name in names}
     for piece in pieces:
         have[piece] = [] if piece == "examples" else None
     return OpDef(d.name, **have)

@@ -1,13 +1,16 @@
-"""Element types: one interned `DType` per StableHLO element type. Imports nothing of hilo but errors."""
+"""Element types: one interned `DType` per StableHLO element type. Imports record."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
+from hilo.record import record
 
-class Format(NamedTuple):
+
+@record(frozen=True)
+class Format:
     """How the bits of a float type are read: sign, `exponent` bits (less `bias`), `mantissa` bits.
 
     `special`: "ieee" (the largest exponent means infinity and NaN), "fn" (all ones is NaN, no infinity), "fnuz" (NaN in

@@ -188,8 +188,8 @@ class OpDef:
     effect: it must stay even if nothing uses it;  dialect: "stablehlo", "chlo", "mhlo", "func" or "hilo" (internal)
     """
 
-    __slots__ = ("__weakref__", "attrs", "cls", "cost", "dialect", "doc", "dotted", "effect", "element", "evaluate",
-                 "examples", "expand", "full_name", "infer", "name", "scalar", "sharding", "typed")  # fmt: skip
+    __slots__ = ("__weakref__", "_examples", "attrs", "cls", "cost", "dialect", "doc", "dotted", "effect", "element",
+                 "evaluate", "expand", "full_name", "infer", "name", "scalar", "sharding", "typed")  # fmt: skip
 
     def __init__(self, name: str, **pieces: Any) -> None:
         self.name: str = name
@@ -200,7 +200,7 @@ class OpDef:
         self.expand: Callable[..., Op | tuple[Op, ...] | None] | None = pieces.get("expand")
         self.sharding: Any = pieces.get("sharding")
         self.cost: Callable[..., Any] | None = pieces.get("cost")
-        self.examples: list[Any] = pieces.get("examples", [])
+        self._examples: list[Any] | Callable[[], list[Any]] = pieces.get("examples", [])
         self.attrs: dict[str, Any] = pieces.get("attrs", {})
         self.typed: bool = pieces.get("typed", False)
         self.dotted: bool = pieces.get("dotted", False)
@@ -209,6 +209,18 @@ class OpDef:
         self.full_name: str = f"{self.dialect}.{name}"
         self.doc: str = pieces.get("doc") or ""
         self.cls: Any = pieces.get("cls")
+
+    @property
+    def examples(self) -> list[Any]:
+        """Pairs of operand types and attributes. Few processes look at them: a definition may give a function that
+        makes them."""
+        if callable(self._examples):
+            self._examples = self._examples()
+        return self._examples
+
+    @examples.setter
+    def examples(self, examples: list[Any]) -> None:
+        self._examples = examples
 
     def __repr__(self) -> str:
         return f"OpDef({self.full_name})"

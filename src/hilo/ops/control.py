@@ -77,7 +77,7 @@ class while_:
         return one_or_tuple(carried)
 
     sharding = passed_through
-    examples = [
+    examples = lambda: [
         (
             (TensorType(i1), TensorType(f32, (2,)), TensorType(f32, (2,))),
             {
@@ -117,7 +117,7 @@ class if_:
         return one_or_tuple(run(true_branch if pred else false_branch, captures))
 
     sharding = unsharded
-    examples = [
+    examples = lambda: [
         (
             (TensorType(i1), *_F32S),
             {
@@ -155,7 +155,7 @@ class case:
         return one_or_tuple(run(branches[k if 0 <= k < len(branches) else -1], captures))
 
     sharding = unsharded
-    examples = [
+    examples = lambda: [
         ((TensorType(i32), *_F32S), {"branches": (region(_F32S, lambda x, y: x), region(_F32S, lambda x, y: y))}),
         ((TensorType(i32),), {"branches": (region([], _no),)}),
     ]

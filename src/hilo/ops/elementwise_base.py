@@ -127,6 +127,10 @@ def of_kinds(kinds: str) -> list[DType]:
     return [d for d in COMMON if d.kind in kinds]
 
 
-def examples(kinds: str, operands: int = 1, **attrs: Any) -> list[tuple[tuple[TensorType, ...], dict[str, Any]]]:
-    """Every compiled element type of these kinds once, over shapes: rank 0, no elements, whole and ragged vectors."""
-    return [((TensorType(d, s),) * operands, attrs) for d, s in zip(of_kinds(kinds), cycle(_SHAPES))]
+Examples = list[tuple[tuple[TensorType, ...], dict[str, Any]]]
+
+
+def examples(kinds: str, operands: int = 1, **attrs: Any) -> Callable[[], Examples]:
+    """Makes every compiled element type of these kinds once, over shapes: rank 0, no elements, whole and ragged
+    vectors."""
+    return lambda: [((TensorType(d, s),) * operands, attrs) for d, s in zip(of_kinds(kinds), cycle(_SHAPES))]

@@ -93,7 +93,7 @@ class reduce:
         work = max(len(body.ops) - len(body.params), 1)
         return types[0].size * work, sum(t.nbytes for t in types[:n])
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32, (3, 4)), TensorType(f32)), {"dimensions": (1,), "body": body_of(add, f32)}),
         ((TensorType(bf16, (5, 2)), TensorType(bf16)), {"dimensions": (0,), "body": body_of(add, bf16)}),
         ((TensorType(f16, (2, 3, 2)), TensorType(f16)), {"dimensions": (0, 2), "body": body_of(add, f16)}),
@@ -196,7 +196,7 @@ class map_:
         each = distinct(types)
         return f"{','.join([each[0]] * n + each[n:])}->{each[0]}"
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32, (3, 4)), TensorType(f32, (3, 4))), {"dimensions": (0, 1), "body": body_of(add, f32)}),
         ((TensorType(i32), TensorType(i32)), {"dimensions": (), "body": body_of(add, i32)}),
         ((TensorType(i32, (0,)), TensorType(i32, (0,))), {"dimensions": (0,), "body": body_of(maximum, i32)}),

@@ -7,13 +7,15 @@ ties the result to the operands: most ops have one for the shape and one for the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from hilo.errors import VerifyError, require
 from hilo.ir.types import UNKNOWN, Dim, TensorType, Type, compatible, result_types
+from hilo.record import record
 
 
-class Rules(NamedTuple):
+@record(frozen=True)
+class Rules:
     """The constraints on a result's shape, its element type (or type, if it is no tensor), the number of results."""
 
     shape: str = "C1"
@@ -21,59 +23,59 @@ class Rules(NamedTuple):
     number: str = ""
 
 
-_RULES: Final[dict[str, Rules]] = {
-    "stablehlo.abs": Rules("C1", "C2"),
-    "stablehlo.after_all": Rules("", ""),
-    "stablehlo.all_gather": Rules("C6", "C6", "C6"),
-    "stablehlo.all_reduce": Rules("C6", "C7", "C6"),
-    "stablehlo.all_to_all": Rules("C9", "C9", "C9"),
-    "stablehlo.async_start": Rules("C4", "C4"),
-    "stablehlo.batch_norm_grad": Rules("C3", "C2"),
-    "stablehlo.batch_norm_inference": Rules("C7", "C7"),
-    "stablehlo.batch_norm_training": Rules("C7", "C7"),
-    "stablehlo.broadcast": Rules("", ""),
-    "stablehlo.case": Rules("C4", "C4", "C4"),
-    "stablehlo.clamp": Rules("C4", "C4"),
-    "stablehlo.collective_broadcast": Rules("C3", "C3", "C5"),
-    "stablehlo.collective_permute": Rules("C5", "C5"),
-    "stablehlo.collective_reduce": Rules("C3", "C3", "C3"),
-    "stablehlo.compare": Rules("C2", ""),
-    "stablehlo.complex": Rules("C2", "C3"),
-    "stablehlo.concatenate": Rules("C6", "C5"),
-    "stablehlo.convolution": Rules("C25", "C27"),
-    "stablehlo.create_token": Rules("", ""),
-    "stablehlo.cross-replica-sum": Rules("C6", "C7"),
-    "stablehlo.dynamic_gather": Rules("C13", "C14"),
-    "stablehlo.dynamic_slice": Rules("C5", "C1"),
-    "stablehlo.fft": Rules("C5", "C2"),
-    "stablehlo.gather": Rules("C22", "C23"),
-    "stablehlo.get_dimension_size": Rules("", ""),
-    "stablehlo.get_tuple_element": Rules("C2", "C2"),
-    "stablehlo.if": Rules("C3", "C3", "C3"),
-    "stablehlo.imag": Rules("C1", "C2"),
-    "stablehlo.is_finite": Rules("C1", ""),
-    "stablehlo.map": Rules("C1", "C4"),
-    "stablehlo.optimization_barrier": Rules("C1", "C1", "C1"),
-    "stablehlo.outfeed": Rules("", ""),
-    "stablehlo.pad": Rules("C4", "C1"),
-    "stablehlo.partition_id": Rules("", ""),
-    "stablehlo.real": Rules("C1", "C2"),
-    "stablehlo.reduce": Rules("C7", "C8", "C3"),
-    "stablehlo.reduce_scatter": Rules("C8", "C9"),
-    "stablehlo.reduce_window": Rules("C15", "C16", "C1"),
-    "stablehlo.replica_id": Rules("", ""),
-    "stablehlo.rng_bit_generator": Rules("C1", "C1", "C1"),
-    "stablehlo.scatter": Rules("C24", "C25", "C5"),
-    "stablehlo.select": Rules("C2", "C2"),
-    "stablehlo.select_and_scatter": Rules("C11", "C12"),
-    "stablehlo.send": Rules("", ""),
-    "stablehlo.set_dimension_size": Rules("", ""),
-    "stablehlo.slice": Rules("C5", "C1"),
-    "stablehlo.sort": Rules("C2", "C2", "C2"),
-    "stablehlo.torch_index_select": Rules("", ""),
-    "stablehlo.transpose": Rules("C3", "C1"),
-    "stablehlo.triangular_solve": Rules("C4", "C4"),
-    "stablehlo.while": Rules("C3", "C3", "C2"),
+_RULES: Final[dict[str, tuple[str, ...]]] = {  # the fields of `Rules`
+    "stablehlo.abs": ("C1", "C2"),
+    "stablehlo.after_all": ("", ""),
+    "stablehlo.all_gather": ("C6", "C6", "C6"),
+    "stablehlo.all_reduce": ("C6", "C7", "C6"),
+    "stablehlo.all_to_all": ("C9", "C9", "C9"),
+    "stablehlo.async_start": ("C4", "C4"),
+    "stablehlo.batch_norm_grad": ("C3", "C2"),
+    "stablehlo.batch_norm_inference": ("C7", "C7"),
+    "stablehlo.batch_norm_training": ("C7", "C7"),
+    "stablehlo.broadcast": ("", ""),
+    "stablehlo.case": ("C4", "C4", "C4"),
+    "stablehlo.clamp": ("C4", "C4"),
+    "stablehlo.collective_broadcast": ("C3", "C3", "C5"),
+    "stablehlo.collective_permute": ("C5", "C5"),
+    "stablehlo.collective_reduce": ("C3", "C3", "C3"),
+    "stablehlo.compare": ("C2", ""),
+    "stablehlo.complex": ("C2", "C3"),
+    "stablehlo.concatenate": ("C6", "C5"),
+    "stablehlo.convolution": ("C25", "C27"),
+    "stablehlo.create_token": ("", ""),
+    "stablehlo.cross-replica-sum": ("C6", "C7"),
+    "stablehlo.dynamic_gather": ("C13", "C14"),
+    "stablehlo.dynamic_slice": ("C5", "C1"),
+    "stablehlo.fft": ("C5", "C2"),
+    "stablehlo.gather": ("C22", "C23"),
+    "stablehlo.get_dimension_size": ("", ""),
+    "stablehlo.get_tuple_element": ("C2", "C2"),
+    "stablehlo.if": ("C3", "C3", "C3"),
+    "stablehlo.imag": ("C1", "C2"),
+    "stablehlo.is_finite": ("C1", ""),
+    "stablehlo.map": ("C1", "C4"),
+    "stablehlo.optimization_barrier": ("C1", "C1", "C1"),
+    "stablehlo.outfeed": ("", ""),
+    "stablehlo.pad": ("C4", "C1"),
+    "stablehlo.partition_id": ("", ""),
+    "stablehlo.real": ("C1", "C2"),
+    "stablehlo.reduce": ("C7", "C8", "C3"),
+    "stablehlo.reduce_scatter": ("C8", "C9"),
+    "stablehlo.reduce_window": ("C15", "C16", "C1"),
+    "stablehlo.replica_id": ("", ""),
+    "stablehlo.rng_bit_generator": ("C1", "C1", "C1"),
+    "stablehlo.scatter": ("C24", "C25", "C5"),
+    "stablehlo.select": ("C2", "C2"),
+    "stablehlo.select_and_scatter": ("C11", "C12"),
+    "stablehlo.send": ("", ""),
+    "stablehlo.set_dimension_size": ("", ""),
+    "stablehlo.slice": ("C5", "C1"),
+    "stablehlo.sort": ("C2", "C2", "C2"),
+    "stablehlo.torch_index_select": ("", ""),
+    "stablehlo.transpose": ("C3", "C1"),
+    "stablehlo.triangular_solve": ("C4", "C4"),
+    "stablehlo.while": ("C3", "C3", "C2"),
 }
 # Ops whose result's shape the program must know when it is compiled: their dynamic_* forms take it as an operand.
 _STATIC: Final = {
@@ -85,7 +87,7 @@ _STATIC: Final = {
 
 def rules_of(op: str) -> Rules:
     """The constraints on the results of `op` (its full name); ops outside of the specification have none."""
-    return _RULES.get(op) or (Rules() if op.startswith("stablehlo.") else Rules("", ""))
+    return Rules(*_RULES.get(op, () if op.startswith("stablehlo.") else ("", "")))
 
 
 def check_result(op: str, inferred: Type, declared: Type, show: Callable[[Type], str] = repr) -> None:

@@ -49,7 +49,7 @@ class iota:
         return counted(b, index[iota_dimension], out.dtype)
 
     sharding = unsharded
-    examples = [
+    examples = lambda: [
         ((), {"iota_dimension": 0, "type": TensorType(i32, (5,))}),
         ((), {"iota_dimension": 1, "type": TensorType(f32, (2, 3))}),
         ((), {"iota_dimension": 0, "type": TensorType(bf16, (300, 2))}),
@@ -111,7 +111,7 @@ class broadcast_in_dim:
         ]
         return f"{''.join(kept)}->{names}"
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32),), {"broadcast_dimensions": (), "type": TensorType(f32, (2, 3))}),
         ((TensorType(f32, (3,)),), {"broadcast_dimensions": (1,), "type": TensorType(f32, (2, 3))}),
         ((TensorType(i32, (2, 1)),), {"broadcast_dimensions": (2, 0), "type": TensorType(i32, (4, 3, 2))}),
@@ -156,7 +156,7 @@ class reshape:
                 outs[b[0]] = ins[a[0]]
         return f"{''.join(ins)}->{''.join(outs)}"
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32, (2, 3)),), {"type": TensorType(f32, (3, 2))}),
         ((TensorType(i32, (1,)),), {"type": TensorType(i32)}),
         ((TensorType(f32, (4, 6)),), {"type": TensorType(f32, (2, 2, 1, 6))}),
@@ -188,7 +188,7 @@ class transpose:
         names = axis_names(x.rank)
         return f"{names}->{''.join(names[p] for p in permutation)}"
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32, (2, 3)),), {"permutation": (1, 0)}),
         ((TensorType(i32, (2, 3, 4)),), {"permutation": (2, 0, 1)}),
         ((TensorType(c64, (2, 0, 4)),), {"permutation": (1, 2, 0)}),
@@ -223,7 +223,7 @@ class reverse:
         outs = [names[x.rank + d] if d in dimensions else names[d] for d in range(x.rank)]
         return f"{names[: x.rank]}->{''.join(outs)}"
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32, (5,)),), {"dimensions": (0,)}),
         ((TensorType(i32, (2, 3)),), {"dimensions": (1, 0)}),
         ((TensorType(f32, (2, 0)),), {"dimensions": (1,)}),
