@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 from collections.abc import Iterable, Sequence
@@ -13,13 +14,16 @@ from arm_runs import Program, needs_emulator
 from registry_runs import Batch  # pyright: ignore[reportMissingImports]
 
 import hilo
+from hilo.backend.cpu import compile as compile_text
+from hilo.backend.loader import Code
+from hilo.backend.relocations import ARM, X86, Kind, TooFar, written
 from hilo.backend.target import NAMED, Target, described
 from hilo.errors import Error, Unsupported
 from hilo.ir.module import Module
 from hilo.ir.op import OpDef
 from hilo.testing.pieces import all_ops
 
-ARM = [name for name, t in NAMED.items() if t.arch == "aarch64"]
+TARGETS = [name for name, t in NAMED.items() if t.arch == "aarch64"]
 MACHINE = 183  # EM_AARCH64
 APART = ("hilo", "interpreter")  # dialects of what is inside, and of what only the interpreter has
 NOT_RUN = ("stablehlo.custom_call", "stablehlo.infeed", "stablehlo.outfeed", "stablehlo.send", "stablehlo.recv")
@@ -107,7 +111,7 @@ def batches(defs: Sequence[OpDef], parts: int) -> Iterable[Batch]:
         yield Batch((d, types, attrs) for d in defs[i::parts] for types, attrs in d.examples)
 
 
-@pytest.mark.parametrize("target", ARM)
+@pytest.mark.parametrize("target", TARGETS)
 def test_objects_hold_code_of_all_ops(target: str) -> None:
     batch = Batch((d, *d.examples[0]) for d in DEFS if d.examples)
     data = hilo.inspect(batch.module(), "object", target=target)
@@ -115,7 +119,7 @@ def test_objects_hold_code_of_all_ops(target: str) -> None:
     assert machine_of(data) == MACHINE
 
 
-@pytest.mark.parametrize("target", ARM)
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("t", ["f32", "f64"])
 def test_products_are_multiply_adds_by_lanes(target: str, t: str) -> None:
     text = assembly(product(64, 96, 64, t, t), target)
@@ -159,6 +163,84 @@ def test_header_and_object_go_together() -> None:
     data = hilo.inspect(product(3, 4, 5), "object", target="arm-neon")
     assert isinstance(data, bytes)
     assert b"\0hilo_main\0" in data
+
+
+MODULE = """
+@table = private unnamed_addr constant [64 x i64] zeroinitializer, align 64
+@shared = global i64 5
+declare double @cbrt(double)
+define ptr @inside(i64 %i) noinline {
+  %p = getelementptr i64, ptr @table, i64 %i
+  ret ptr %p
+}
+define i64 @seventh() {
+  %x = load i64, ptr getelementptr (i8, ptr @table, i64 56)
+  ret i64 %x
+}
+define ptr @through_the_table() {
+  ret ptr @shared
+}
+define ptr @call() {
+  %p = call ptr @inside(i64 9)
+  ret ptr %p
+}
+define double @outside(double %x) {
+  %y = call double @cbrt(double %x)
+  %z = fmul double %y, 0.1
+  ret double %z
+}
+"""
+
+
+def read(address: int, size: int) -> int:
+    return int.from_bytes(ctypes.string_at(address, size), "little")
+
+
+def reached(function: int) -> list[tuple[str, int]]:
+    """What the instructions of a function of AArch64 in memory reach: addresses made, loaded from, and called."""
+    found: list[tuple[str, int]] = []
+    page: dict[int, int] = {}
+    at = function
+    while (word := read(at, 4)) != 0xD65F03C0:  # ret
+        if word >> 24 & 0x9F == 0x90:  # adrp
+            pages = (word >> 5 & 0x7FFFF) << 2 | word >> 29 & 3
+            page[word & 31] = (at & -4096) + ((pages ^ 1 << 20) - (1 << 20)) * 4096
+        elif word >> 22 == 0x244 and word >> 5 & 31 in page:  # add, of a number
+            found.append(("made", page[word >> 5 & 31] + (word >> 10 & 0xFFF)))
+        elif word >> 22 in (0x3E5, 0x3F5) and word >> 5 & 31 in page:  # ldr, of 8 bytes
+            found.append(("loaded", page[word >> 5 & 31] + 8 * (word >> 10 & 0xFFF)))
+        elif word >> 26 == 0x25:  # bl
+            found.append(("called", at + (((word & 0x3FFFFFF) ^ 1 << 25) - (1 << 25)) * 4))
+        at += 4
+    return found
+
+
+def test_loaded_code_reaches_what_it_needs() -> None:
+    target = Target.named("arm-neon")
+    code = Code([compile_text(MODULE, target)], {"cbrt": 0x123456789ABC}.__getitem__, ARM)
+    at = code.symbols
+    ((how, table),) = reached(at["inside"])
+    assert (how, table % 64) == ("made", 0)
+    assert reached(at["seventh"]) == [("loaded", table + 56)]
+    ((how, slot),) = reached(at["through_the_table"])
+    assert how == "loaded"
+    assert read(slot, 8) == at["shared"]
+    assert read(at["shared"], 8) == 5
+    assert reached(at["call"]) == [("called", at["inside"])]
+    (called, stub), (loaded, number) = reached(at["outside"])
+    assert (called, loaded) == ("called", "loaded")
+    assert np.frombuffer(ctypes.string_at(number, 8), "<f8")[0] == 0.1
+    assert (read(stub, 4), read(stub + 4, 4)) == (0x58000050, 0xD61F0200)  # ldr x16, 8 bytes on; br x16
+    assert read(stub + 8, 8) == 0x123456789ABC
+
+
+def test_what_is_out_of_reach_is_an_error() -> None:
+    before = np.zeros((1, 4), np.uint8)
+    for form, far in (("branch", 1 << 27), ("page", 1 << 32), ("i32", 1 << 31), ("low 8", 4)):
+        with pytest.raises(TooFar):
+            written(Kind("address", "", form), np.array([far]), before)
+    with pytest.raises(Error, match="not an object file for x86-64"):
+        Code([compile_text(MODULE, Target.named("arm-neon"))], lambda _: 0, X86)
 
 
 def test_run_time_sizes_have_no_object() -> None:
@@ -225,7 +307,7 @@ def whole_numbers(module: Module) -> list[np.ndarray]:
 
 
 @needs_emulator
-@pytest.mark.parametrize("target", ARM)
+@pytest.mark.parametrize("target", TARGETS)
 def test_products_of_all_shapes_and_types(target: str, tmp_path: Path) -> None:
     for number, (t, out) in enumerate(TYPES):
         if target != "arm-neon" and "i8" not in t:

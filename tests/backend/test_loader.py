@@ -11,10 +11,12 @@ import pytest
 from hilo.backend.cpu import compile as compile_text
 from hilo.backend.jit import address_in_process, load
 from hilo.backend.loader import Code
+from hilo.backend.relocations import MACHINES
 from hilo.backend.target import Target
 from hilo.errors import Error
 
 HOST = Target.host()
+MACHINE = MACHINES[HOST.arch]
 ONE = compile_text("""
 @table = private unnamed_addr constant [4 x i64] [i64 10, i64 20, i64 30, i64 40], align 64
 @shared = global i64 5
@@ -80,10 +82,10 @@ def test_damaged_files_are_errors_or_load() -> None:
     rng = random.Random(0)
     for n in range(0, len(ONE), 7):
         with pytest.raises(Error):
-            Code([ONE[:n]], address_in_process)
+            Code([ONE[:n]], address_in_process, MACHINE)
     for _ in range(400):
         data = bytearray(ONE)
         for _ in range(rng.randint(1, 4)):
             data[rng.randrange(len(data))] = rng.randrange(256)
         with suppress(Error):
-            Code([bytes(data), TWO], lambda symbol: 0)
+            Code([bytes(data), TWO], lambda symbol: 0, MACHINE)

@@ -15,6 +15,7 @@ from hilo.backend.cpu import new_target_machine
 from hilo.backend.elf import symbols as elf_symbols
 from hilo.backend.llvm_library import Engine, host
 from hilo.backend.loader import Code
+from hilo.backend.relocations import MACHINES
 from hilo.errors import Error
 
 TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
@@ -53,8 +54,9 @@ def load(objects: Iterable[bytes], symbols: Iterable[str]) -> LoadedCode:
     if unknown := sorted(s for s in missing - defined if not in_process(s)):
         raise Error(f"the compiled code needs symbols that this process does not have: {', '.join(unknown)}")
     triple, _, _ = host()
-    if triple.startswith("x86_64"):
-        code = Code(objects, address_in_process)
+    machine = MACHINES.get(triple.split("-")[0])
+    if machine is not None:
+        code = Code(objects, address_in_process, machine)
         if absent := [s for s in symbols if s not in code.symbols]:
             raise Error(f"the compiled code has no symbol {absent[0]!r} for others")
         return LoadedCode(code, {s: code.symbols[s] for s in symbols})

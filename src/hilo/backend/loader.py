@@ -1,4 +1,4 @@
-"""Object files in memory, ready to be called: 64-bit ELF for x86-64. Imports errors.
+"""Object files in memory, ready to be called: 64-bit ELF for x86-64 and AArch64. Imports backend.relocations, errors.
 
 All sections lie in one block. LLVM's own loader asks for memory section by section: where a process has memory left in
 places far apart, as beside TensorFlow's libraries, code cannot reach its constants then, and LLVM ends the process.
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hilo.backend.relocations import ARM, PAGE, X86, Machine, TooFar, size_of, written
 from hilo.errors import Error
 
 SECTION: Final = struct.Struct("<IIQQQQIIQQ")  # name, type, flags, address, offset, size, link, info, align, entry size
@@ -28,12 +29,6 @@ LARGEST: Final = 1 << 31  # bytes of a section: more is out of reach
 WEAK: Final = 2  # a symbol's binding
 FUNCTION: Final = 2  # a symbol's type
 # Frames for unwinding (.eh_frame) are left out: nothing is ever thrown through this code.
-# Kinds of relocations, by what they put where. Addresses: of the symbol (or of a stub that jumps there), of its slot in
-# the table of addresses, of the table, of the place itself.
-NEAR: Final = (2, 4)  # PC32, PLT32
-SLOT: Final = (9, 41, 42)  # GOTPCREL and its relaxed forms
-WIDTHS: Final = {1: 8, 24: 8, 10: 4, 11: 4, 25: 8, 26: 4, 29: 8, **dict.fromkeys((*NEAR, *SLOT), 4)}
-STUB: Final = b"\xff\x25\x00\x00\x00\x00"  # jmp *(%rip): the address follows
 STUB_SIZE, SLOT_SIZE = 16, 8
 PROTECTIONS: Final = (PROT_READ | PROT_EXEC, PROT_READ, PROT_READ | PROT_WRITE)  # code, constants, variables
 
@@ -44,18 +39,20 @@ class Code:
     symbols  the addresses of what the files define
     """
 
-    def __init__(self, files: Sequence[bytes], find: Callable[[str], int]) -> None:
-        """`find` gives the address of a symbol that no file defines. Raises `Error` for a file that is damaged, or has
-        what is not known here."""
+    def __init__(self, files: Sequence[bytes], find: Callable[[str], int], machine: Machine = X86) -> None:
+        """`find` gives the address of a symbol that no file defines; files are for `machine`. Raises `Error` for a file
+        that is damaged, or has what is not known here."""
         self.symbols: dict[str, int] = {}
         self._base = self._size = 0
         try:
-            objects = [_Object(data) for data in files]
-            self._load(objects, find)
+            objects = [_Object(data, machine) for data in files]
+            self._load(objects, find, machine)
+        except TooFar as e:
+            raise Error(str(e)) from None
         except (struct.error, IndexError, ValueError, OverflowError) as e:
             raise Error(f"damaged object file: {e}") from None
 
-    def _load(self, objects: list[_Object], find: Callable[[str], int]) -> None:
+    def _load(self, objects: list[_Object], find: Callable[[str], int], machine: Machine) -> None:
         groups = [_Group(), _Group(), _Group()]
         for o in objects:
             o.lay_out(groups)
@@ -79,7 +76,7 @@ class Code:
         for i, name in enumerate(outside):
             found[name] = find(name)
             at = starts[0] + stubs + STUB_SIZE * i
-            memory[at : at + 14] = np.frombuffer(STUB + struct.pack("<Q", found[name]), np.uint8)
+            memory[at : at + STUB_SIZE] = np.frombuffer(machine.stub(found[name]), np.uint8)
             jumps[name] = self._base + at
         slot = addresses[1] + table
         for o in objects:
@@ -92,6 +89,8 @@ class Code:
         for start, end, protection in zip(starts, starts[1:], PROTECTIONS):
             if end > start and _libc().mprotect(self._base + start, end - start, protection):
                 raise Error("the system does not allow code in memory")
+        if machine is ARM:
+            _forget_instructions(self._base, self._base + starts[1])
 
     def __del__(self) -> None:
         if self._base:
@@ -114,10 +113,10 @@ class _Group:
 class _Object:
     """One file. `address`: of each symbol; `jump`: the same, or of the stub that jumps there."""
 
-    def __init__(self, data: bytes) -> None:
-        if data[:6] != b"\x7fELF\x02\x01" or data[18:20] != b"\x3e\x00":
-            raise Error("not an object file for x86-64")
-        self.data = data
+    def __init__(self, data: bytes, machine: Machine) -> None:
+        if data[:6] != b"\x7fELF\x02\x01" or int.from_bytes(data[18:20], "little") != machine.number:
+            raise Error(f"not an object file for {machine.name}")
+        self.data, self.machine = data, machine
         start, entry, count, names = struct.unpack_from("<Q10xHHH", data, 0x28)
         self.sections = [SECTION.unpack_from(data, start + i * entry) for i in range(count)]
         texts = self.sections[names][4]
@@ -147,7 +146,8 @@ class _Object:
             if kind == RELA and self.is_placed[section]:
                 all_of = np.frombuffer(data, RELOCATION, size // RELOCATION.itemsize, offset)
                 self.relocations.append((section, all_of, set(all_of["kind"].tolist())))
-        self.has_slots = any(not kinds.isdisjoint(SLOT) for _, _, kinds in self.relocations)
+        slots = {n for n, kind in machine.kinds.items() if kind.of == "slot"}
+        self.has_slots = any(not kinds.isdisjoint(slots) for _, _, kinds in self.relocations)
         self.address = self.jump = np.zeros(len(self.symbols), np.uint64)
 
     def _text(self, at: int) -> str:
@@ -195,31 +195,30 @@ class _Object:
     def relocate(self, memory: np.ndarray, base: int, slots: int, table: int) -> None:
         """Put addresses where the code wants them; `slots` is where this file's part of the `table` is."""
         for section, all_of, kinds in self.relocations:
-            for kind in sorted(kinds):
-                width = WIDTHS.get(kind)
-                if width is None:
-                    raise Error(f"object file with relocations of the unknown kind {kind}")
-                r = all_of[all_of["kind"] == kind]
+            for number in sorted(kinds):
+                kind = self.machine.kinds.get(number)
+                if kind is None:
+                    raise Error(f"object file with relocations of the unknown kind {number}")
+                r = all_of[all_of["kind"] == number]
                 place = (self.start[section] + r["offset"]).astype(np.int64)
                 symbol = r["symbol"].astype(np.int64)
-                target = self.address[symbol].astype(np.int64)
-                if kind in NEAR:
-                    target = self.jump[symbol].astype(np.int64) - place
-                elif kind in SLOT:
-                    target = slots + SLOT_SIZE * symbol - place
-                elif kind in (26, 29):  # the table, from here
-                    target = table - place
-                elif kind == 25:  # from the table
-                    target = target - table
-                elif kind == 24:  # PC64
-                    target = target - place
-                value = target + r["addend"]
-                if width == 4 and not (np.abs(value) < 1 << 31).all():
-                    raise Error("object file whose code does not reach what it needs")
-                at = place - base
-                if len(at) and (at.min() < 0 or at.max() + width > len(memory)):
+                if kind.of == "slot":
+                    value = slots + SLOT_SIZE * symbol + r["addend"]
+                elif kind.of == "table":
+                    value = table + r["addend"]
+                else:
+                    value = (self.jump if kind.of == "jump" else self.address)[symbol].astype(np.int64) + r["addend"]
+                if kind.origin == "here":
+                    value = value - place
+                elif kind.origin == "page":
+                    value = value // PAGE * PAGE - place // PAGE * PAGE
+                elif kind.origin == "table":
+                    value = value - table
+                at, size = place - base, size_of(kind)
+                if len(at) and (at.min() < 0 or at.max() + size > len(memory)):
                     raise ValueError("a relocation outside of its section")
-                memory[at[:, None] + np.arange(width)] = value.astype(f"<i{width}").view(np.uint8).reshape(-1, width)
+                every = at[:, None] + np.arange(size)
+                memory[every] = written(kind, value, memory[every])
 
 
 @cache
@@ -230,6 +229,19 @@ def _libc() -> Any:
     libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
     libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
     return libc
+
+
+def _forget_instructions(begin: int, end: int) -> None:
+    """Drop what the processor may hold of instructions in a range. Linux does so when pages become code for the first
+    time; the function, where there is one, makes sure."""
+    for library in (None, "libgcc_s.so.1"):
+        try:
+            forget = ctypes.CDLL(library).__clear_cache
+        except (OSError, AttributeError):
+            continue
+        forget.argtypes, forget.restype = (ctypes.c_void_p, ctypes.c_void_p), None
+        forget(begin, end)
+        return
 
 
 def _map(size: int) -> int:
