@@ -1,8 +1,8 @@
 """Kernels of convolutions in the layout [b, 0, f]x[0, i, o]->[b, 0, f], which legalizing makes. Imports ops, kernels.
 
 A convolution is a product of matrices whose A (windows by taps and input features) lies in lhs: tiles of C stay in
-registers over all taps that lie inside. Where that does not pay (few products, depthwise, integers, complex numbers),
-convolution_direct.py does it.
+registers over all taps that lie inside. Depthwise ones have their own (convolution_depthwise.py). Where neither
+pays (few products, integers, complex numbers), convolution_direct.py does it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from hilo.errors import Unsupported
 from hilo.ir.dtypes import DType, f32, f64
 from hilo.ir.op import Op
-from hilo.kernels import convolution_direct
+from hilo.kernels import convolution_depthwise, convolution_direct
 from hilo.kernels.contraction_algebra import Dim
 from hilo.kernels.convolution_lower import Implicit, Operands
 from hilo.kernels.convolution_plan import Plan
@@ -45,7 +45,10 @@ def lower_convolution(op: Op, target: Target, epilogue: Epilogue | None = None) 
     if not is_canonical(op.attrs.own(), op.tensor.rank):
         raise Unsupported("only the layout that legalizing makes has a kernel", op=op.kind.full_name, loc=op.loc)
     found = planned(op, target, epilogue)
-    if found is None or not choose("contraction.walk", True, (True, False)):
+    if found is None:
+        tiles = convolution_depthwise.lower(op, target, epilogue)
+        return convolution_direct.lower(op, target, epilogue) if tiles is None else tiles
+    if not choose("contraction.walk", True, (True, False)):
         return convolution_direct.lower(op, target, epilogue)
     numbers = (epilogue and epilogue.numbers) or (0, 1)
     return Implicit(*found, target, epilogue, numbers, is_steady(op.operands[1])).run()
