@@ -12,7 +12,7 @@ from hilo.backend import c, cpu, jit, llvm
 from hilo.backend.target import Target
 from hilo.loop.nodes import Func
 
-TARGETS = ("host", "x86-avx512", "x86-avx2", "x86-sse2")
+TARGETS = ("host", "x86-avx512", "x86-avx2", "x86-sse2", "arm-neon-dotprod", "arm-neon")
 
 
 def usable() -> list[Target]:

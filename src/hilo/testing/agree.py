@@ -38,7 +38,7 @@ from hilo.testing.slack import FACTOR, MOVES, summation_slack
 SKIPPED: Final = ("simplify", "rules", "hoist", "cse", "dce", "fuse")
 #: Names of the ways, in the order in which `agree` goes through them.
 WAYS: Final = ("passes", "native", "constants", *(f"skip {name}" for name in SKIPPED), "unfused", "quick",
-               "x86-avx2", "x86-sse2", "check")  # fmt: skip
+               "x86-avx2", "x86-sse2", "arm-neon", "check")  # fmt: skip
 
 # Ops of many roundings, whose errors depend on the condition of the problem.
 ALGORITHMS: Final = ("batch_norm_inference", "batch_norm_training", "batch_norm_grad", "cholesky", "triangular_solve",
@@ -107,7 +107,7 @@ class _Judge:
         if way == "constants":
             f = self._compile(options, constants=dict(enumerate(self.arrays)))
             return self._compare(f())
-        if way.startswith("x86-"):
+        if way.startswith(("x86-", "arm-")):
             if not Target.host().includes(Target.named(way)):
                 return ""
             return self._threads(lambda n: self._compile(options, target=way, threads=n))
