@@ -19,6 +19,7 @@ FAST_MATH: Final[dict[str, str]] = {
     "finite": "inputs and results are taken to be finite: x * 0 is 0, x - x is 0",
     "functions": "inverse functions cancel: log(exp(x)) is x; sqrt(x) * sqrt(x) is x",
     "gather": "a product with a one-hot matrix becomes a gather",
+    "online": "softmax of very long rows between products is normalized as its blocks come, not by the row's greatest",
     "reassociate": "sums and products of the program may be regrouped",
     "reciprocal": "x / c becomes x * (1 / c) for any constant c",
 }

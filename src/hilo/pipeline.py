@@ -69,7 +69,7 @@ def fused(f: Function, options: Options) -> Function:
         return f
     from hilo.passes.attention import attention
 
-    return attention(f)
+    return attention(f, "online" in options.fast_math)
 
 
 def pinned_switch(options: Options, knob: str) -> bool:

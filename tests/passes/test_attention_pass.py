@@ -104,7 +104,7 @@ def test_weights_stay() -> None:
 
 
 def test_one_after_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel._Attention, "by_blocks", lambda self: None)
+    monkeypatch.setattr(kernel.Attention, "by_blocks", lambda self: None)
     f = check(program(SCORES, SOFTMAX, VALUES, results=f"%p, %o : {T}, {Q}"), monkeypatch, 1)
     assert f.memory().peak > 0
 

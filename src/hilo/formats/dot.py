@@ -34,7 +34,8 @@ COLORS: Final[dict[str, tuple[str, str]]] = {
     "other": ("#dfe7ea", "#607d8b"),
 }
 #: Frames of the boxes of fusions, by what kernel they are for.
-FUSIONS: Final = {"loop": "#c9b458", "rows": "#7d55a8", "contraction": "#3a6fb7", "attention": "#2b8797"}
+FUSIONS: Final = {"loop": "#c9b458", "rows": "#7d55a8", "contraction": "#3a6fb7", "attention": "#2b8797",
+                  "online": "#2b8797"}
 
 _KINDS: Final[dict[str, str]] = {
     **dict.fromkeys(("dot", "dot_general", "ragged_dot", "einsum", "unary_einsum"), "contraction"),

@@ -38,12 +38,12 @@ ROWS: Final = (32, 256)  # of a block: fewest, so that the other operand of a pr
 
 def lower(op: Op, target: Target) -> Lowered:
     """The kernel of a fusion of kind "attention" (passes/attention.py)."""
-    kernel = _Attention(op, target)
+    kernel = Attention(op, target)
     return kernel.by_blocks() or kernel.whole()
 
 
-class _Attention:
-    """Knows the parts, and where their operands and results are."""
+class Parts:
+    """The parts of a fusion, and where their operands and results are."""
 
     def __init__(self, op: Op, target: Target) -> None:
         self.target = target
@@ -56,6 +56,16 @@ class _Attention:
         self.products = [o for o in body.ops if contracts(o)]
         self.first = next(o for o in self.products if (o, 0) in inside)
         self.parts = [self.first, self.region, *(o for o in self.products if o is not self.first)]
+
+    def outside(self, b: Builder, bufs: Node, value: tuple[Op, int]) -> Node:
+        """An operand or result of the fusion."""
+        if value[0] in self.numbers:
+            return pointer(b, bufs, self.numbers[value[0]])
+        return pointer(b, bufs, self.count + self.results[value])
+
+
+class Attention(Parts):
+    """Writes the function of the exact kernel, or those of the parts."""
 
     # ---- block by block
     def by_blocks(self) -> Lowered | None:
@@ -206,12 +216,6 @@ class _Attention:
         inline(b, self.own_rows.phases[0].func, pointers, (first, b.add(first, m)))
         for o, lowered in zip(self.parts[2:], products[1:], strict=True):
             product(o, lowered)
-
-    def outside(self, b: Builder, bufs: Node, value: tuple[Op, int]) -> Node:
-        """An operand or result of the fusion."""
-        if value[0] in self.numbers:
-            return pointer(b, bufs, self.numbers[value[0]])
-        return pointer(b, bufs, self.count + self.results[value])
 
     # ---- one after the other
     def whole(self) -> Lowered:

@@ -80,6 +80,11 @@ def lower_block(op: Op, block: Contraction, target: Target) -> Lowered | None:
     return part.run_like(p if step is None else replace(p, block_k=step))
 
 
+def lower_sums(c: Contraction, target: Target) -> Lowered:
+    """The kernel of a contraction that is no op's: `bufs` are where A, B and the dense result begin, and scratch."""
+    return _Lowering(c, target, None, None, (False, False)).run()
+
+
 class _Lowering:
     """Collects the phases of one contraction."""
 

@@ -35,6 +35,10 @@ def lower(op: Op, target: Target) -> Lowered:
         from hilo.kernels import attention
 
         return attention.lower(op, target)
+    if op.attrs["kind"] == "online":
+        from hilo.kernels import attention_online
+
+        return attention_online.lower(op, target)
     if op.attrs["kind"] == "contraction":
         return lower_contraction(op, target)
     from hilo.kernels import transpose

@@ -23,7 +23,7 @@ from hilo.loop.index import Index, linear, node
 REGION: Final = 64  # elements of a value in a region that kernels compute in registers
 SMALL_TURN: Final = 4096  # elements below which moving data in any order costs nothing
 CONTRACTIONS: Final = frozenset(("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"))
-KINDS = ("loop", "rows", "contraction", "attention")
+KINDS = ("loop", "rows", "contraction", "attention", "online")
 Indices = tuple[Index, ...]
 Source = Callable[[Indices], Elem]
 
@@ -36,7 +36,8 @@ class fusion:
     (reductions, and what is computed from them row by row), "contraction" (one `dot_general`, `dot` or `convolution` of
     parameters, and one result that is computed from its elements, each from the one at the same place) or "attention"
     (a product, a row region of the product's rows, and products that take the region's results batch by batch; their
-    results, and those of the region that others need). Made by passes/fuse.py and passes/attention.py.
+    results, and those of the region that others need), or "online" (product, softmax, product, whose rows are
+    normalized block by block as they come: `fast_math` "online"). Made by passes/fuse.py and passes/attention.py.
     """
 
     @staticmethod

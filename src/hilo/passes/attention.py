@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from math import prod
 from typing import Final
 
+from hilo.ir.dtypes import f32
 from hilo.ir.module import Function
 from hilo.ir.op import GET, Op
 from hilo.ir.types import Results, TensorType
@@ -39,21 +40,23 @@ class _Pattern:
     region: Op
     ops: list[Op] = field(default_factory=list)
     products: list[Op] = field(default_factory=list)
+    online: bool = False
 
     def operands(self) -> dict[Op, None]:
         """What comes from outside."""
         return dict.fromkeys(x for o in self.ops for x in o.operands if x not in self.ops)
 
 
-def attention(f: Function) -> Function:
-    """`f`, whose ops are fused already, with its attention patterns as fusions."""
+def attention(f: Function, online: bool = False) -> Function:
+    """`f`, whose ops are fused already, with its attention patterns as fusions; `online`: also those whose rows are too
+    long for that, where softmax may be normalized as blocks of it come (`fast_math`)."""
     opened, products = open_fusions(f)
-    finder = _Finder(opened)
+    finder = _Finder(opened, online)
     found = finder.run()
     if all(o in finder.taken for o in products):
         return found
     opened, _ = open_fusions(f, {fused for o, fused in products.items() if o in finder.taken})
-    return _Finder(opened).run()
+    return _Finder(opened, online).run()
 
 
 def open_fusions(f: Function, which: set[Op] | None = None) -> tuple[Function, dict[Op, Op]]:
@@ -110,8 +113,9 @@ def _parted(o: Op) -> tuple[Op, Op]:
 class _Finder:
     """Knows the users of the values of a function."""
 
-    def __init__(self, f: Function) -> None:
+    def __init__(self, f: Function, online: bool) -> None:
         self.f = f
+        self.online = online
         self.position = {o: i for i, o in enumerate(f.ops)}
         self.users: dict[Op, list[Op]] = {o: [] for o in f.ops}
         for o in f.ops:
@@ -149,13 +153,24 @@ class _Finder:
             first = chain[-1]
             if body.params[i] not in own or list(region.operands).count(region.operands[i]) != 1:
                 continue
-            if not _has_columns(first, columns) or columns * first.dtype.itemsize > ROW or first.tensor.nbytes < SCORES:
+            if not _has_columns(first, columns) or first.tensor.nbytes < SCORES:
                 continue
-            p = _Pattern(first, region, [*chain, region])
+            long = columns * first.dtype.itemsize > ROW
+            if long and not (self.online and _is_softmax(first, body, rows)):
+                continue
+            p = _Pattern(first, region, [*chain, region], online=long)
             self.add_products(p, rows, columns)
-            if p.products:
+            if p.products and not (long and self.shows_more(p)):
                 return p
         return None
+
+    def shows_more(self, p: _Pattern) -> bool:
+        """Whether more is taken of a pattern than the result of one product of f32, by its own shape alone."""
+        o = p.products[0]
+        inside = set(p.ops)
+        used = (x in self.results or any(u not in inside for u in self.users[x]) for x in p.ops if x is not o)
+        plain = all(x.dtype is f32 for x in (o, *o.operands)) and not o.attrs.get("algorithm")
+        return len(p.products) != 1 or not plain or any(used)
 
     def product_before(self, x: Op) -> list[Op] | None:
         """The ops from `x` back to a product, if nothing but reshapes lies between and nobody else uses any of them."""
@@ -185,7 +200,7 @@ class _Finder:
                     continue
                 if not _takes_batches(o, uses.index(True), batches, size * columns):
                     continue
-                if not small and not (uses[0] and _takes_rows(o, columns)):
+                if (p.online or not small) and not (uses[0] and _takes_rows(o, columns)):
                     continue
                 between = [x for x in (value, *path[:-1]) if x not in p.ops]
                 p.ops.extend(between)
@@ -237,7 +252,8 @@ class _Finder:
         outs += [u for u in self.users[p.region] if u.kind is GET and u not in inside]
         gets = [o for o in outs if o not in inside]
         body = function_of([*p.ops, *gets], outs, self.position)
-        return fusion(*p.operands(), body=body, kind="attention", loc=p.products[-1].loc), outs
+        return fusion(*p.operands(), body=body, kind="online" if p.online else "attention",
+                      loc=p.products[-1].loc), outs  # fmt: skip
 
     def rebuilt(self, values: dict[Op, tuple[Op, int]]) -> Function:
         """The function with fusions in place of the values that they give, operands first."""
@@ -292,6 +308,16 @@ def _along_rows(rows: Rows) -> bool:
     kept = [d for d in rows.kept if rows.shape[d] != 1]
     reduced = [d for d in rows.reduced if rows.shape[d] != 1]
     return bool(reduced) and (not kept or kept[-1] < reduced[0]) and any(rows.full[-1])
+
+
+def _is_softmax(first: Op, body: Function, rows: Rows) -> bool:
+    """Whether a region is a softmax of f32 along the last axis, behind a product with one stride for rows and for
+    columns."""
+    from hilo.ops.softmax import logits
+
+    x = logits(body, rows)
+    plain = all(v.dtype is f32 for v in (first, *first.operands, *body.results)) and not first.attrs.get("algorithm")
+    return plain and x is not None and x.dtype is f32 and x.shape[-1] == prod(rows.shape[d] for d in rows.reduced)
 
 
 def _is_shared(product: Op, most: int | None) -> bool:

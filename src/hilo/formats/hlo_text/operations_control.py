@@ -162,7 +162,8 @@ def _call(e: BodyEmitter, op: Op) -> Instruction:
 
 
 # What a fusion is for, in XLA's words.
-_FUSION_KINDS: Final = {"loop": "kLoop", "rows": "kInput", "contraction": "kOutput", "attention": "kCustom"}
+_FUSION_KINDS: Final = {"loop": "kLoop", "rows": "kInput", "contraction": "kOutput", "attention": "kCustom",
+                        "online": "kCustom"}
 
 
 def _fusion(e: BodyEmitter, op: Op) -> Instruction:
