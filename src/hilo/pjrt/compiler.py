@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -31,7 +32,7 @@ class Loaded:
     """A compiled program with all that PJRT asks about it.
 
     name                            of the program, for people
-    native, cost                    the native program; estimated nanoseconds of a call
+    native, cost                    the native program; estimated nanoseconds of a call (NaN: it has loops)
     arguments, results              (PJRT's element type, dims, minor to major) of each; `native` takes dense arrays
                                     whose dims stand in the order of memory
     argument_kinds, result_kinds    kinds of memory, as the program says
@@ -202,6 +203,9 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
     report, scheduled = e.memory(), trace.after("schedule")
     if report.program.symbols is not None:
         raise Unsupported(f"@{f.name} has sizes that are known only at run time, which do not run through PJRT")
+    cost = math.nan if report.program.has_loops() else e.cost
+    if images:
+        images[0].cost = cost
     a = Artifact(
         module.name or f.name,
         fingerprint,
@@ -216,7 +220,7 @@ def _compiled(format: str, program: bytes, options: bytes, asked: Request, chose
         costs(scheduled, e.cost),
         optimized_program(module.name or f.name, scheduled, boundary),
     )
-    return Loaded(a, native, asked, e.cost, any(_is_of_process(h.target) for h in report.program.hosts))
+    return Loaded(a, native, asked, cost, any(_is_of_process(h.target) for h in report.program.hosts))
 
 
 def _is_of_process(target: Target) -> bool:

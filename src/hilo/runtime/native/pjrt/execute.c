@@ -1,5 +1,6 @@
 /* Execution. What is small and has all it needs runs at once, in the calling thread, since waking another one costs more;
- * everything else runs on the client's queue once its arguments are ready, and its results are ready after that.
+ * everything else runs on the client's queue once its arguments are ready, and its results are ready after that. How long a
+ * program with loops takes, its last run tells.
  *
  * A run holds the blocks of its arguments and results, so that buffers may be deleted meanwhile. An error of the run, or
  * of an argument that never got contents, is found where the results' events are waited for. Only what is wrong with the
@@ -7,8 +8,10 @@
  */
 #include "python.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define INLINE_COST 3e5 /* estimated nanoseconds up to which a run is not worth another thread */
 #define ON_STACK 48     /* arguments and results up to which a call in the calling thread needs no memory for itself */
@@ -56,9 +59,23 @@ static struct pjrt_error *lay_out(struct run *run) {
     return NULL;
 }
 
+static long long now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* Whether a call is not worth another thread. */
+static bool is_small(struct pjrt_executable *e) {
+    if (!isnan(e->cost)) return e->cost < INLINE_COST;
+    long long took = atomic_load_explicit(&e->took, memory_order_relaxed);
+    return took && (double)took < INLINE_COST;
+}
+
 /* Runs it on the calling thread, its arguments being ready. */
 static struct pjrt_error *perform(struct run *run) {
     struct pjrt_executable *e = run->loaded->executable;
+    long long begin = isnan(e->cost) ? now_ns() : 0;
     struct pjrt_error *error = run->relaid ? lay_out(run) : NULL;
     struct pjrt_forms forms;
     bool several = !error && e->program->num_forms;
@@ -67,6 +84,7 @@ static struct pjrt_error *perform(struct run *run) {
         error = pjrt_run(e, run->context, run->pointers, run->pointers + e->num_arguments,
                          several && forms.count ? forms.pointers : NULL, run->held, e->num_arguments + e->num_results);
     if (several) pjrt_forms_give_back(&forms);
+    if (begin) atomic_store_explicit(&e->took, now_ns() - begin + 1, memory_order_relaxed);
     if (run->relaid) free_relaid(run);
     return error;
 }
@@ -375,7 +393,7 @@ struct pjrt_error *pjrt_loaded_executable_execute(struct pjrt_loaded_executable_
     struct pjrt_buffer **results = e->num_results ? args->output_lists[0] : NULL;
     struct pjrt_event **complete = args->device_complete_events;
     size_t count = e->num_arguments + e->num_results;
-    bool now = (e->cost < INLINE_COST || e->calls_python) && all_ready(arguments, e->num_arguments);
+    bool now = (is_small(e) || e->calls_python) && all_ready(arguments, e->num_arguments);
     if (now && count <= ON_STACK) {
         struct run run;
         void *room[2 * ON_STACK];

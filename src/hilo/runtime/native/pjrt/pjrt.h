@@ -226,7 +226,8 @@ struct pjrt_executable {
     const struct pjrt_memory_description **argument_kinds, **result_kinds;
     bool *donated;          /* of each argument: a call uses its buffer up */
     bool calls_python;
-    double cost;            /* estimated nanoseconds of a call */
+    double cost;            /* estimated nanoseconds of a call; NaN: not known, as it has loops */
+    atomic_llong took;      /* nanoseconds of the last run, where that is not known; 0: none yet */
     size_t num_replicas, num_partitions;
     char *fingerprint;
     size_t fingerprint_size;
