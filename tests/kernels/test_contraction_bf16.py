@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from contraction_runs import Kernel, operand_types, place
+from test_attention import program
 from test_contraction import matmul
 
 import hilo
@@ -119,3 +120,20 @@ def test_random_products_are_as_close_as_strict_ones() -> None:
         x, y = (v.astype(np.float64) for v in arrays)
         want = x @ (y.T if tb else y)
         assert np.abs(got - want).max() < 4e-6 * k**0.5 * np.abs(want).max() / 4
+
+
+@needs_hardware
+@pytest.mark.parametrize(("rows", "depth"), [(77, 40), (130, 33), (259, 64)])
+def test_attention_by_blocks_takes_pairs_in_all_of_them(rows: int, depth: int) -> None:
+    """Blocks of rows, and the last one of another height, sum up in the same way: one thread or two, the same bits."""
+    shape = (3, rows, depth)
+    text = program(shape, shape, (0,), "bf16")
+    rng = np.random.default_rng(5)
+    arrays = [rng.standard_normal(shape).astype(d.bf16.np) for _ in range(3)]
+    strict = np.asarray(hilo.compile(text, options=STRICT)(*arrays)[0]).astype(np.float32)
+    one, two = (hilo.compile(text, options=RELAXED, threads=n) for n in (1, 2))
+    assert 'kind = "attention"' in one.text("fuse")
+    assert "dot_bf16" in one.text("llvm") or "dpbf16ps" in one.text("llvm")
+    got = np.asarray(one(*arrays)[0])
+    np.testing.assert_array_equal(got.view(np.uint16), np.asarray(two(*arrays)[0]).view(np.uint16))
+    np.testing.assert_allclose(got.astype(np.float32), strict, rtol=2.0**-7, atol=2.0**-8)
