@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from math import gcd
 from typing import Final
 
-from hilo.ir.dims import Number, Size, divide, lower, upper
+from hilo.ir.dims import Number, Size, lower
 from hilo.loop import sizes
 from hilo.loop.builder import I1, I64, Builder
 from hilo.loop.nodes import Node
@@ -153,6 +153,8 @@ class Index:
         if isinstance(other, int):
             return Index(self.const + other, self.terms, self.lo + other, self.hi + other) if other else self
         if isinstance(other, Size):
+            from hilo.loop.size_index import of_size
+
             other = of_size(other)
         if not other.terms:
             return self + other.const
@@ -167,7 +169,9 @@ class Index:
 
     def __mul__(self, factor: Number) -> Index:
         if isinstance(factor, Size):
-            return _product(self, factor)
+            from hilo.loop.size_index import product
+
+            return product(self, factor)
         if factor == 1:
             return self
         if factor == 0:
@@ -192,7 +196,9 @@ class Index:
 
     def __floordiv__(self, d: Number) -> Index:
         if isinstance(d, Size):
-            return _divide_by_size(self, d)
+            from hilo.loop.size_index import quotient
+
+            return quotient(self, d)
         assert d > 0
         if d == 1:
             return self
@@ -275,76 +281,12 @@ def _divide(x: Index, d: int) -> Index:
     return Index(0, {atom: 1})
 
 
-# ---- run-time sizes
-def of_size(n: Number) -> Index:
-    """The index that is always the size `n`."""
-    if isinstance(n, int):
-        return constant(n)
-    out = ZERO
-    for m, c in n.terms.items():
-        one = Size.of({m: 1})
-        atom = {} if isinstance(one, int) else {Atom(one.lo, one.hi, size=one): c}
-        out = out + Index(0 if atom else c, atom)
-    return Index(out.const, out.terms, n.lo, n.hi)
-
-
-def _product(x: Index, n: Size) -> Index:
-    """x * n, as a sum of products of one atom and one monomial of sizes each."""
-    out = of_size(n * x.const)
-    for m, c in n.terms.items():
-        one = Size.of({m: 1})
-        for a, d in x.terms.items():
-            if isinstance(one, int):
-                out = out + Index(0, {a: c * d})
-            elif a.size is not None:
-                out = out + of_size(a.size * one * (c * d))
-            else:
-                inner, factor = (Index(0, {a: 1}), one) if a.factor is None else (a.inner, a.factor * one)
-                assert inner is not None
-                ends = [p * q for p in (inner.lo, inner.hi) for q in (factor.lo, factor.hi)]
-                scaled = Atom(min(ends), max(ends), inner=inner, factor=factor, multiple=a.multiple)
-                out = out + Index(0, {scaled: c * d})
-    return out
-
-
-def _divide_by_size(x: Index, n: Size) -> Index:
-    """x // n: terms that are surely multiples of n leave the division."""
-    out, rest = ZERO, constant(x.const)
-    for a, c in x.terms.items():
-        one = a.size if a.size is not None else a.factor
-        q = divide(one * c, n) if one is not None else None
-        if q is None:
-            rest = rest + Index(0, {a: c})
-        else:
-            out = out + (of_size(q) if a.size is not None else a.inner * q)  # type: ignore[operator]
-    if is_inside(rest, n):
-        return out
-    atom = Atom(rest.lo if rest.lo < 0 else 0, max(rest.hi, 0), inner=rest, divisor=n)
-    return out + Index(0, {atom: 1})
-
-
-def largest(x: Index) -> Number:
-    """A bound (inclusive) of the values of `x`, as a size where those are known better than by numbers."""
-    total: Number = x.const
-    for a, c in x.terms.items():
-        if a.lanes and a.base is not None and a.base.below is not None and x.terms.get(a.base) == c:
-            continue  # the base's bound holds for its lanes
-        if a.size is not None:
-            total = total + a.size * c
-        elif c < 0:
-            total = total + c * a.lo
-        elif a.factor is not None and a.inner is not None:
-            top = largest(a.inner)
-            total = total + c * (top * a.factor if a.factor.lo >= 0 else a.hi)
-        else:
-            total = total + c * (a.hi if a.below is None else a.below - 1)
-    return total if isinstance(total, Size) else min(total, x.hi)
-
-
 def is_inside(x: Index, n: Number) -> bool:
     """Whether x is surely in [0, n)."""
     if isinstance(n, int):
         return x.lo >= 0 and x.hi < n
+    from hilo.loop.size_index import largest
+
     return x.lo >= 0 and lower(n - 1 - largest(x)) >= 0
 
 
@@ -477,7 +419,9 @@ def _floor(b: Builder, x: Node, d: Node, negative: bool) -> Node:
 def in_range(b: Builder, ix: Index, lo: Number, hi: Number) -> Node:
     """Whether lo <= ix < hi, as i1 (per lane if `ix` differs from lane to lane); constant where that is known."""
     if isinstance(lo, Size) or isinstance(hi, Size):
-        return _in_size_range(b, ix, lo, hi)
+        from hilo.loop.size_index import in_size_range
+
+        return in_size_range(b, ix, lo, hi)
     if ix.lo >= lo and ix.hi < hi:
         return b.const(1, I1)
     if ix.hi < lo or ix.lo >= hi:
@@ -487,18 +431,3 @@ def in_range(b: Builder, ix: Index, lo: Number, hi: Number) -> Node:
     if ix.hi < hi:
         return b.cmp("sge", node(b, ix), lo)
     return b.cmp("ult", node(b, ix - lo), hi - lo)
-
-
-def _in_size_range(b: Builder, ix: Index, lo: Number, hi: Number) -> Node:
-    """`in_range` where a limit is known only at run time."""
-    out = b.const(1, I1)
-    if lower(ix.lo - lo) < 0:
-        if upper(ix.hi - lo) < 0:
-            return b.const(0, I1)
-        out = b.cmp("sge", node(b, ix), sizes.node(b, lo))
-    if lower(hi - 1 - largest(ix)) < 0:
-        if upper(hi - ix.lo) <= 0:
-            return b.const(0, I1)
-        below = b.cmp("slt", node(b, ix), sizes.node(b, hi))
-        out = below if out.const is not None else b.and_(out, below)
-    return out
