@@ -278,3 +278,16 @@ def test_spread_values_are_read_again() -> None:
 
     g = checked(region([f((32, 3))] * 40, body))
     assert not any(getattr(t, "shape", ()) == (32, 32, 3) for o in kernels(g) for t in result_types(o.type))
+
+
+def test_a_full_group_leaves_what_comes_before_to_another() -> None:
+    """A sum of many expensive values: the next terms are computed where they are added up, not each by a kernel."""
+
+    def body(x: Op) -> Op:
+        total = x
+        for i in range(120):
+            total = s("add")(total, s("sine")(s("multiply")(x, constant(i / 8, (64,)))))
+        return total
+
+    g = checked(region([f((64,))], body))
+    assert len(kernels(g)) <= 12

@@ -21,6 +21,7 @@ _METADATA = """
 !1 = !{!"llvm.loop.unroll.disable"}
 !2 = !{!"llvm.loop.vectorize.enable", i1 false}
 !3 = !{i32 1}
+!4 = !{!"branch_weights", i32 1, i32 1000}
 """
 
 
@@ -166,7 +167,8 @@ class _Emitter(Values, Effects):
     def if_(self, node: Node) -> Iterator[Iterator]:
         then, orelse = node.blocks
         first, second, after = self.label(), self.label(), self.label()
-        self.line(f"br i1 {self.names[node.args[0]]}, label %{first}, label %{second}")
+        rare = ", !prof !4" if "rare" in node.attrs else ""
+        self.line(f"br i1 {self.names[node.args[0]]}, label %{first}, label %{second}{rare}")
         edges = []
         for label, block in ((first, then), (second, orelse)):
             self.start(label)

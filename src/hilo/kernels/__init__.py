@@ -17,6 +17,7 @@ from hilo.errors import Unsupported
 from hilo.ir.op import Op
 from hilo.kernels import pins
 from hilo.kernels.lowered import Lowered, Phase
+from hilo.loop.helpers import with_helpers
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -53,6 +54,8 @@ def lower(op: Op, target: Target) -> Lowered:
     try:
         with _deep_stack(), pins.kernel_of(op) as choices:
             lowered = strategy(op, target)
+            for phase in lowered.phases:
+                phase.helpers = with_helpers([phase.func, *phase.helpers])[1:]
             lowered.choices = tuple(choices.values())
             return lowered
     except RecursionError:

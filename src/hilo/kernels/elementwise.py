@@ -41,8 +41,10 @@ BYTES_PER_NS: Final = 40.0  # between memory and a core
 
 
 def new_func(name: str) -> Func:
-    """A kernel's function: void f(ptr bufs, i64 begin, i64 end)."""
-    return Func(name, [("bufs", PTR), ("begin", I64), ("end", I64)])
+    """A kernel's function: void f(ptr bufs, i64 begin, i64 end). It may have helpers."""
+    func = Func(name, [("bufs", PTR), ("begin", I64), ("end", I64)])
+    func.helpers = {}
+    return func
 
 
 def lanes_for(ops: Sequence[Op], target: Target) -> int:

@@ -48,6 +48,9 @@ class Builder:
         self.block = func.body
         self._chain: list[Block] = [func.body]  # from the function's body to `block`
         self.sizes: Callable[[Any], Node] | None = None  # values of symbols, see loop/sizes.py
+        # Of pieces of code by name, see loop/helpers.py: nodes of all and of one; where a function leaves its values.
+        self.written: dict[str, tuple[int, int]] = {}
+        self.places: dict[str, list[Node]] = {}
 
     # ---- making nodes
     def pure(self, kind: str, args: tuple[Node, ...], type: VType, **attrs: Any) -> Node:  # noqa: A002
@@ -328,6 +331,10 @@ class Builder:
         """The address of the function `name`."""
         return self.pure("funcptr", (), PTR, name=name)
 
+    def size(self) -> int:
+        """How many nodes there are in the blocks that are being built."""
+        return sum([len(block.nodes) for block in self._chain])
+
     def ret(self, value: Node | None = None) -> None:
         self.effect("ret", () if value is None else (value,))
 
@@ -391,8 +398,12 @@ class Builder:
         return self._results(node, types)
 
     def if_(self, cond: Node, then: Callable[[], Iterable[Node] | None],
-            orelse: Callable[[], Iterable[Node] | None] | None = None) -> tuple[Node, ...]:  # fmt: skip
-        """if cond: then() else: orelse(); both give values of the same types. A constant condition leaves no branch."""
+            orelse: Callable[[], Iterable[Node] | None] | None = None, *,
+            rare: bool = False) -> tuple[Node, ...]:  # fmt: skip
+        """if cond: then() else: orelse(); both give values of the same types. A constant condition leaves no branch.
+
+        `rare`: the condition hardly ever holds.
+        """
         if cond.const is not None:
             chosen = then if cond.const else orelse
             return tuple((chosen() if chosen else None) or ())
@@ -403,6 +414,6 @@ class Builder:
                 with self._inside(block):
                     block.yields = tuple(build() or ())
             blocks.append(block)
-        node = Node("if", (cond,), VOID, None, self.block.level, tuple(blocks))
+        node = Node("if", (cond,), VOID, {"rare": True} if rare else None, self.block.level, tuple(blocks))
         self.block.nodes.append(node)
         return self._results(node, (v.type for v in blocks[0].yields))

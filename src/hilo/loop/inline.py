@@ -37,6 +37,8 @@ def inline(b: Builder, func: Func, pointers: Sequence[Node], args: Sequence[Node
     Memory that does not change while `func` runs may change around it: its loads stay where the call was.
     """
     known = dict(zip(func.params[1:], args, strict=True))
+    if b.func.helpers is not None:
+        b.func.helpers.update(func.helpers or {})
     _Inliner(b, func.params[0], pointers, known).block(func.body)
 
 
@@ -78,7 +80,8 @@ class _Inliner:
             return self.b.while_(
                 args, lambda *values: self.inner(first, values)[0], lambda *values: self.inner(second, values)
             )
-        return self.b.if_(args[0], lambda: self.block(first), lambda: self.block(second))
+        rare = "rare" in node.attrs
+        return self.b.if_(args[0], lambda: self.block(first), lambda: self.block(second), rare=rare)
 
     def plain(self, node: Node) -> Node | None:
         b, kind, attrs = self.b, node.kind, node.attrs

@@ -33,7 +33,7 @@ Kinds (args; attrs):
   for (lo, hi, step, init...; attrs: unroll)   body block's params: induction variable, carried...; body.yields
                                   runs while iv < hi (signed); a node of several values: take them with `result`
   while (init...)                 cond block (params = carried; yields one i1), body block (params, yields carried)
-  if (cond)                       then and orelse blocks with yields
+  if (cond; rare)                 then and orelse blocks with yields; `rare`: hardly ever then
   result (structured; index)      one value of a structured node
   ret (value)                     the last node of a function's body block; or of a branch of an `if` that gives no
                                   values: then the function ends there (entry functions only: an error of a call)
@@ -142,14 +142,16 @@ class Block:
 
 class Func:
     """`params` (name, type), `ret` type, body. `attrs`: inline ("always"/"never"), private, noalias (names), rare (no
-    other program is likely to have it)."""
+    other program is likely to have it). `helpers`: functions that builders may make for this one to call, by name; None
+    where it must stand alone."""
 
-    __slots__ = ("attrs", "body", "name", "param_types", "params", "ret")
+    __slots__ = ("attrs", "body", "helpers", "name", "param_types", "params", "ret")
 
     def __init__(self, name: str, params: list[tuple[str, VType]], ret: VType = VOID, **attrs: Any) -> None:
         self.name = name
         self.ret = ret
         self.attrs = attrs
+        self.helpers: dict[str, Func] | None = None
         self.body = Block(None)
         self.params = tuple(Node("param", (), t, {"name": n, "index": i}) for i, (n, t) in enumerate(params))
         self.body.params = self.params

@@ -67,7 +67,8 @@ class Costs:
 class Group:
     """Ops that one kernel computes. `shape` is what its loops run over: the result's, or the reductions' operands'.
 
-    `open`: it may take in further ops. `first`: its first op in the program, so far.
+    `open`: it may take in further ops. `full`: one that does something had no room; what comes before that is for a
+    group of its own, with room for both. `first`: its first op in the program, so far.
     """
 
     def __init__(self, o: Op, costs: Costs, open_: bool) -> None:
@@ -76,6 +77,7 @@ class Group:
         self.costs = costs
         self.first = o
         self.open = open_
+        self.full = False
         self.places: dict[Op, frozenset[Place]] = {o: frozenset([()])}
         self.work = weight(o)
         self.count = int(weight(o) > 0)
@@ -150,7 +152,10 @@ class Group:
 
     # ---- pieces
     def _has_room(self, o: Op, cap: int) -> bool:
-        if not self.open or len(self.ops) >= 2 * OPS or self.work + weight(o) > WORK:
+        if not self.open or len(self.ops) >= 2 * OPS or (self.full and weight(o)):
+            return False
+        if self.work + weight(o) > WORK:
+            self.full = True
             return False
         if self.count >= min(cap, OPS) and weight(o):
             return False

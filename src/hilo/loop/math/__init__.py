@@ -7,7 +7,8 @@ f64.
 
 exps.py, logs.py, trig.py, roots.py, powers.py, error.py, inverse.py, gamma.py and series.py hold the real functions, on
 nodes; complexes.py and complex_angle.py the complex ones; tables.py (made by tools/fit_math.py) the polynomials.
-Each is loaded when a program has a function of it. Imports loop, ir.dtypes.
+Each is loaded when a program has a function of it. A kernel that has written a function out often enough calls it from
+there on (loop/helpers.py). Imports loop, ir.dtypes.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-from hilo.loop.builder import Builder
+from hilo.loop.builder import Builder, Node
 from hilo.loop.element import Elem
+from hilo.loop.helpers import sparing
 
 ElemFn = Callable[..., Elem]
 
@@ -31,11 +33,19 @@ def _function(real: str, cplx: str = "") -> ElemFn:
         x = xs[0]
         if x.dtype.is_complex:
             assert cplx, f"{real} has no complex version"
-            return _version(cplx)(b, *xs)
+
+            def parts(b: Builder, *nodes: Node) -> tuple[Node, Node]:
+                elems = [Elem(x.dtype, re, im) for re, im in zip(nodes[::2], nodes[1::2], strict=True)]
+                e = _version(cplx)(b, *elems)
+                assert e.im is not None
+                return e.re, e.im
+
+            both = [n for e in xs for n in (e.re, e.im) if n is not None]
+            return Elem(x.dtype, *sparing(b, cplx, parts, both, 2))
         nodes = [e.re for e in xs]
         if x.dtype.name == "f8E8M0FNU":  # has all of f32's range, but no zero to underflow to
             nodes = [b.convert("fpext", n, "f64") for n in nodes]
-        r = _version(real)(b, *nodes)
+        (r,) = sparing(b, real, lambda b, *nodes: (_version(real)(b, *nodes),), nodes)
         if x.dtype.bits < 32:
             from hilo.loop.arith.rounding import round_result
 

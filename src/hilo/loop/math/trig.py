@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import Final
 
 from hilo.loop.builder import F64, Builder
+from hilo.loop.helpers import called
 from hilo.loop.math.floats import any_lane, fmt, inf, nan, poly, two_product, two_sum, xor_sign
 from hilo.loop.math.tables import COS, PI_2, SIN, TWO_OVER_PI
 from hilo.loop.nodes import Node
@@ -123,17 +124,34 @@ def reduce(b: Builder, x: Node, fast: float | None = None) -> tuple[Node, Node |
         values = [r, low, b.bitcast(t, f.int)]
 
     def far() -> list[Node]:
-        wide = a if s == "f64" else b.convert("fpext", a, "f64")
-        r, low, n = huge(b, wide)
-        if s == "f64":
-            found = [r, low, n]
-        else:
-            found = [b.convert("fptrunc", r, "f32"), b.convert("itrunc", n, "i32")]
+        found = called(b, "trig.far", _far, [a], len(values))
         return [b.select(beyond, x, y) for x, y in zip(found, values)]
 
     beyond = b.cmp("ogt", a, fast or _FAST[s])
-    values = list(b.if_(any_lane(b, beyond), far, lambda: values))
+    values = list(b.if_(any_lane(b, beyond), far, lambda: values, rare=True))
     return values[0], values[1] if s == "f64" else None, values[-1]
+
+
+def _far(b: Builder, a: Node) -> list[Node]:
+    """`huge` as `reduce` needs it: (r, n) for f32, (r, low, n) for f64.
+
+    A vector of f32 is done in two turns, since its lanes as f64 fill two registers: that halves the code.
+    """
+    t = a.type
+    if t.scalar == "f64":
+        return list(huge(b, a))
+    half = t.with_lanes(t.lanes if t.lanes % 2 else t.lanes // 2)
+    size = half.lanes * half.size
+    source, *places = (b.alloca(t.lanes * t.size) for _ in range(3))
+    b.store(source, a)
+
+    def turn(at: Node) -> None:
+        r, _, n = huge(b, b.convert("fpext", b.load(b.gep(source, at), half), "f64"))
+        b.store(b.gep(places[0], at), b.convert("fptrunc", r, "f32"))
+        b.store(b.gep(places[1], at), b.convert("itrunc", n, "i32"))
+
+    b.for_(0, t.lanes * t.size, size, turn)
+    return [b.load(places[0], t), b.load(places[1], t.with_scalar("i32"))]
 
 
 def huge(b: Builder, a: Node) -> tuple[Node, Node, Node]:
