@@ -206,9 +206,6 @@ def main() -> None:
     table("ERF", "(erf(x) - x) / x in x^2, |x| <= 1; error relative to erf",
           f32=fit(erf_rest, werf, 0, 1, 6, "f32"), f64=fit(erf_rest, werf, 0, 1, 12, "f64"),
           f32_in_f64=fit(erf_rest, werf, 0, 1, 7, "f64"))  # fmt: skip
-    werfc = in_z(lambda x: x / mp.erfc(x))
-    table("ERF_SMALL", "(erf(x) - x) / x in x^2, |x| <= 3/4; error relative to erfc",
-          f32=fit(erf_rest, werfc, 0, mpf("0.75") ** 2, 5, "f32", 100))  # fmt: skip
     log2_erfc: Fn = lambda x: mp.log(mp.erfc(x), 2)
     table("LOG2_ERFC", "log2(erfc(x)), 1 <= x <= 4; error relative to erf",
           f32=fit(log2_erfc, lambda x: mp.erfc(x), mpf("0.999"), 4, 7, "f32"))  # fmt: skip
@@ -218,9 +215,17 @@ def main() -> None:
     te = (mpf("27.5") - 4) / (mpf("27.5") + 4)
     table("ERFCX", "exp(x^2) erfc(x) (1 + 2 x) in (x - 4) / (x + 4), 1 <= x <= 27.5; relative error",
           f64=fit(scaled, lambda t: 1 / scaled(t), mpf("-0.6001"), te, 20, "f64"))  # fmt: skip
-    beside: Fn = lambda u: mp.exp((1 / u - 2) ** 2) * mp.erfc(1 / u - 2) / u
-    table("ERFCX_BESIDE_2", "exp(x^2) erfc(x) (x + 2) in 1 / (x + 2), 3/4 <= x <= 10.1; relative error",
-          f32=fit(beside, lambda u: 1 / beside(u), 1 / mpf("12.1"), 1 / mpf("2.7499"), 8, "f32", 200))  # fmt: skip
+    # erfc in f32: u = 3/4 / (x + 3/2) comes close enough to erfcx(x) for what is left to be small; polynomials in t
+    place: Fn = lambda t: mpf("0.75") / (t + mpf("0.1875")) - mpf("1.5")
+    left: Fn = lambda t: mp.exp(place(t) ** 2) * mp.erfc(place(t)) / (t + mpf("0.1875")) - 1
+    follows: Fn = lambda t: (2 / (mp.sqrt(mp.pi) * mp.exp(place(t) ** 2) * mp.erfc(place(t))) - 2 * place(t)) / (
+        t + mpf("0.1875")
+    )
+    first, last = mpf("0.75") / mpf("11.6") - mpf("0.1875"), mpf("0.5") - mpf("0.1875")
+    table("ERFCX_BESIDE", "exp(x^2) erfc(x) / u - 1 in u - 3/16, u = 3/4 / (x + 3/2), 0 <= x <= 10.1; relative error",
+          f32=fit(left, lambda t: 1 / (1 + left(t)), first, last, 10, "f32"))  # fmt: skip
+    table("ERFCX_FOLLOWS", "u d(log(exp(x^2) erfc(x)))/du / (3/4) in u - 3/16, of the same u; error",
+          f32=fit(follows, lambda t: mpf(1), first, last, 1, "f32"))  # fmt: skip
     at = in_z(lambda x: (mp.atan(x) - x) / x**3)
     wat = in_z(lambda x: x**3 / mp.atan(x))
     table("ATAN", "(atan(x) - x) / x^3 in x^2, |x| <= 1; error relative to atan",

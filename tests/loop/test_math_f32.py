@@ -40,7 +40,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Arr], float, Arr]] = {
     "rsqrt": (lambda x: 1 / np.sqrt(x), 1.6, RNG.uniform(0, 4, 100_000)),
     "cbrt": (np.cbrt, 0.8, RNG.uniform(-8, 8, 100_000)),
     "erf": (special.erf, 1.2, RNG.uniform(-4, 4, 300_000)),
-    "erfc": (special.erfc, 1.8, RNG.uniform(-4, 10.1, 100_000)),
+    "erfc": (special.erfc, 1.9, RNG.uniform(-4, 10.1, 100_000)),
     "erf_inv": (special.erfinv, 2.0, erf_inv_points()),
     "sinh": (np.sinh, 1.7, RNG.uniform(-90, 90, 200_000)),
     "cosh": (np.cosh, 1.6, RNG.uniform(-90, 90, 200_000)),

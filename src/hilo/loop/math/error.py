@@ -4,8 +4,9 @@ Up to 1, erf is an odd polynomial. Beyond, in f32, it is 1 - 2^q(|x|), where q i
 there counts only by erfc(1) = 0.16. In f64 and for erfc: erfc(x) = exp(-x^2) g(t) / (1 + 2 x), where g is a polynomial
 in t = (x - 4) / (x + 4), and x^2 is carried in two parts.
 
-erfc in f32 has one division: erfc(x) = exp(-x^2) u R(u) with u = 1 / (x + 2). What rounding takes from u counts as much
-as it moves u R(u), which is about 1 + 2.7 u times that.
+erfc in f32 has one division: erfc(x) = exp(-x^2) u (1 + R(u)) with u = 3/4 / (x + 3/2). With e = expm1(-x^2) this is
+u + u (e + R + e R), whose second term is rounded to less than the last place of the sum. What rounding took from u
+enters the exponent, times the logarithm's slope there, which is about linear in u.
 
 erf_inv(x) = x g(w) with w = -log(1 - x^2): g is sqrt(pi) / 2 + w H(w) with a polynomial H up to w = 6.25, and a
 polynomial in sqrt(w) beyond (after Giles, "Approximating the erfinv function"; forms and coefficients are our own).
@@ -17,7 +18,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from hilo.loop.builder import Builder
-from hilo.loop.math.exps import exp_in_two, power_of_two
+from hilo.loop.math.exps import exp_in_two, power_of_two, reduce
 from hilo.loop.math.floats import clamp, fmt, inf, nan, poly, poly_between, two_product, two_sum
 from hilo.loop.math.logs import exponent, log_sum, to_float
 from hilo.loop.math.tables import (
@@ -25,9 +26,10 @@ from hilo.loop.math.tables import (
     ERF_INV_CENTER,
     ERF_INV_END,
     ERF_INV_TAIL,
-    ERF_SMALL,
     ERFCX,
-    ERFCX_BESIDE_2,
+    ERFCX_BESIDE,
+    ERFCX_FOLLOWS,
+    EXP,
     EXP2,
     LOG2_ERFC,
 )
@@ -57,29 +59,28 @@ def erf(b: Builder, x: Node) -> Node:
 
 def erfc(b: Builder, x: Node) -> Node:
     """1 - erf(x) without cancellation."""
-    one, a = b.const(1.0, x.type), b.fabs(x)
-    edge, near, far = (0.75, ERF_SMALL, _tail32) if x.type.scalar == "f32" else (1.0, ERF, _tail)
-    a = clamp(b, a, None, _END[x.type.scalar])
-    small = b.fma(b.fneg(x), poly(b, b.fmul(a, a), near[x.type.scalar]), b.fsub(one, x))
-    tail = far(b, a)
-    tail = b.select(b.cmp("olt", x, 0.0), b.fsub(b.const(2.0, x.type), tail), tail)
-    return b.select(b.cmp("olt", a, edge), small, tail)
+    a = clamp(b, b.fabs(x), None, _END[x.type.scalar])
+    y = _erfc32(b, a) if x.type.scalar == "f32" else _tail(b, a)
+    y = b.select(b.cmp("olt", x, 0.0), b.fsub(b.const(2.0, x.type), y), y)
+    if x.type.scalar == "f32":
+        return y
+    small = b.fma(b.fneg(x), poly(b, b.fmul(a, a), ERF["f64"]), b.fsub(b.const(1.0, x.type), x))
+    return b.select(b.cmp("olt", a, 1.0), small, y)
 
 
-def _tail32(b: Builder, x: Node) -> Node:
-    """erfc(x) for f32 x from 0.75 to 10.2."""
+def _erfc32(b: Builder, x: Node) -> Node:
+    """erfc(x) for f32 x from 0 to 10.2."""
     square, lost = two_product(b, x, x)
-    high, low, scaled = exp_in_two(b, b.fneg(square), b.fneg(lost))
-    d = b.fadd(x, 2.0)
-    u = b.fdiv(b.const(1.0, x.type), d)
-    u_low = b.fma(b.fneg(u), b.fsub(x, b.fsub(d, 2.0)), b.fma(b.fneg(u), d, 1.0))  # relative to u
-    first = b.const(ERFCX_BESIDE_2["f32"][0], x.type)
-    slope = poly(b, u, ERFCX_BESIDE_2["f32"][1:])
-    r = b.fma(u, slope, first)
-    r_low = b.fma(u, slope, b.fsub(first, r))
-    y, y_low = two_product(b, r, u)
-    low = b.fma(b.fmul(u_low, b.fma(u, 2.7, 1.0)), high, low)
-    return scaled(b.fma(high, y, b.fma(low, y, b.fma(u, r_low, y_low))))
+    d = b.fadd(x, 1.5)
+    u = b.fdiv(b.const(0.75, x.type), d)
+    u_low = b.fma(b.fneg(u), b.fsub(x, b.fsub(d, 1.5)), b.fma(b.fneg(u), d, 0.75))
+    t = b.fsub(u, 0.1875)
+    low = b.fma(u_low, poly(b, t, ERFCX_FOLLOWS["f32"]), b.fneg(lost))
+    shifter = b.const(fmt(x).shifter, x.type)
+    n, r = reduce(b, b.fneg(square), shifter, low)
+    e = b.fma(b.fmul(r, r), poly(b, r, EXP["f32"]), r)
+    rest = poly(b, t, ERFCX_BESIDE["f32"])
+    return b.scale(b.fma(u, b.fadd(e, b.fma(e, rest, rest)), u), b.fsub(n, shifter))
 
 
 def _tail(b: Builder, x: Node) -> Node:

@@ -61,20 +61,15 @@ def exp_short(b: Builder, x: Node) -> Node:
 
 
 def exp_in_two(b: Builder, x: Node, low: Node) -> tuple[Node, Node, Callable[[Node], Node]]:
-    """exp(x + low) for x <= 0, down to -104 (f64: -757), unrounded: (high, low, scaled), high about 1.
+    """exp(x + low) for f64 x <= 0, down to -757, unrounded: (high, low, scaled), high about 1.
 
     exp is scaled(high + low).
     """
-    s, shifter = x.type.scalar, fmt(x).shifter
-    n = b.fsub(b.fma(x, LOG2E[s][0], shifter), shifter)
-    one, parts = b.const(1.0, x.type), (b.fma(n, -LN2[s][0], x), b.fma(n, -LN2[s][1], low))
-    if s == "f32":  # what the sum r loses is a tenth of an ulp at most
-        r = b.fadd(*parts)
-        high, rest = two_sum(b, one, b.fma(b.fmul(r, r), poly(b, r, EXP[s]), r), ordered=True)
-    else:
-        r, r_low = two_sum(b, *parts)
-        high, rest = two_sum(b, one, r, ordered=True)
-        rest = b.fadd(b.fma(b.fmul(r, r), poly(b, r, EXP[s]), r_low), rest)
+    shifter = fmt(x).shifter
+    n = b.fsub(b.fma(x, LOG2E["f64"][0], shifter), shifter)
+    r, r_low = two_sum(b, b.fma(n, -LN2["f64"][0], x), b.fma(n, -LN2["f64"][1], low))
+    high, rest = two_sum(b, b.const(1.0, x.type), r, ordered=True)
+    rest = b.fadd(b.fma(b.fmul(r, r), poly(b, r, EXP["f64"]), r_low), rest)
     return high, rest, lambda y: b.scale(y, n)
 
 
