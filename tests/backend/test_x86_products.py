@@ -63,7 +63,8 @@ def tile_cases(t: microkernel.Tile) -> list[dict[str, Any]]:
     for k in (0, 1, 9):
         for init_row in (-1, 256 * size):
             for a_row, a_k in ((11 * size, size), (size, 25 * size)):
-                for live in {1, t.lanes - 1, t.lanes} if t.masked else {t.lanes}:
+                last = t.lanes // 2 if t.half else t.lanes
+                for live in {1, last - 1, last} if t.masked else {last}:
                     n = (t.vectors - 1) * t.lanes + live
                     out.append({
                         "a": a.ctypes.data, "a_row": a_row, "a_k": a_k, "b": b.ctypes.data,
@@ -79,22 +80,22 @@ kept: list[np.ndarray] = []  # operands of cases
 @pytest.mark.parametrize(("target", "rows", "vectors"), targets_and_shapes())
 @pytest.mark.parametrize("scalar", ["f32", "f64"])
 def test_tile(target: Target, rows: int, vectors: int, scalar: str) -> None:
-    for masked in (False, True) if target.has_masks else (False,):
-        t = microkernel.Tile("fma", scalar, rows, vectors, target.lanes(scalar), masked, lines=2, touches=masked)
+    for masked, half in ((False, False), (True, False), (True, True)) if target.has_masks else ((False, False),):
+        t = microkernel.Tile("fma", scalar, rows, vectors, target.lanes(scalar), masked, 2, touches=masked, half=half)
         agree(microkernel.tile(t), target, tile_cases(t), 256 * 8 * 32)
 
 
 @pytest.mark.parametrize("target", [t for t in usable() if t.vector_bytes >= 32], ids=lambda t: t.name)
 def test_tile_of_narrow_columns(target: Target) -> None:
-    for masked in (False, True) if target.has_masks else (False,):
-        t = microkernel.Tile("fma", "f32", 4, 3, target.lanes("f32"), masked, narrow="bf16")
+    for masked, half in ((False, False), (True, False), (True, True)) if target.has_masks else ((False, False),):
+        t = microkernel.Tile("fma", "f32", 4, 3, target.lanes("f32"), masked, narrow="bf16", half=half)
         agree(microkernel.tile(t), target, tile_cases(t), 256 * 4 * 32)
 
 
 @pytest.mark.parametrize("target", [t for t in wide_targets() if t.has_dot4], ids=lambda t: t.name)
 def test_tile_of_bytes(target: Target) -> None:
-    for vectors, masked in ((3, False), (1, True), (2, True)):
-        t = microkernel.Tile("dot4", "i32", 8, vectors, 16, masked)
+    for vectors, masked, half in ((3, False, False), (1, True, False), (2, True, False), (2, True, True)):
+        t = microkernel.Tile("dot4", "i32", 8, vectors, 16, masked, half=half)
         agree(microkernel.tile(t), target, tile_cases(t), 256 * 4 * 32)
 
 
@@ -114,8 +115,9 @@ def test_tile_in_segments(target: Target, rows: int, vectors: int, scalar: str) 
                 "c_group": (rows + 1) // 2 * row + 64, "more": more, "touch": None, "touch_row": row,
                 "touch_group": 8 * row,
             })  # fmt: skip
-    t = convolution_tile.Tile("fma", scalar, rows, vectors, lanes)
-    agree(convolution_tile.tile(t), target, cases, 256 * 8 * 32)
+    for half in (False, True) if target.has_masks else (False,):
+        t = convolution_tile.Tile("fma", scalar, rows, vectors, lanes, half=half)
+        agree(convolution_tile.tile(t), target, cases, 256 * 8 * 32)
 
 
 def test_others_are_left_to_llvm() -> None:

@@ -44,8 +44,9 @@ def check(text: str, arrays: list[np.ndarray], target: str) -> None:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
-    ("m", "k", "n"), [(33, 70, 77), (128, 900, 60), (1, 64, 64), (5, 1000, 3), (70, 20, 1), (40, 3, 200)]
-)
+    ("m", "k", "n"), [(33, 70, 77), (128, 900, 60), (1, 64, 64), (5, 1000, 3), (70, 20, 1), (40, 3, 200),
+                        (90, 40, 24), (57, 33, 17), (60, 50, 40), (31, 20, 8), (64, 300, 1000)]
+)  # fmt: skip
 def test_matrices(target: str, m: int, k: int, n: int) -> None:
     a = values((m, k), np.float32, 0)
     for turned in (0, 1):

@@ -103,6 +103,11 @@ class Target:
         return replace(self, has_dot_bf16=True) if there else self
 
     @property
+    def has_halves(self) -> bool:
+        """Whether there are vectors of half the width, too, which cost no more, and on many machines half."""
+        return self.vector_bytes == 64
+
+    @property
     def arch(self) -> str:
         return self.triple.split("-")[0]
 

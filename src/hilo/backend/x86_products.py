@@ -33,7 +33,7 @@ def assembly(f: Func, target: Target, private: bool = False) -> list[str] | None
     if p is None or target.arch != "x86_64" or not target.has_fma:
         return None
     wide = target.has_masks and target.vector_bytes == 64
-    if not wide and (p.masked or target.vector_bytes != 32):
+    if not wide and (p.masked or p.half or target.vector_bytes != 32):
         return None
     known = (p.combine == "fma" and p.scalar in ("f32", "f64")) or (p.combine == "dot4" and wide and target.has_dot4)
     widened = not p.narrow or (p.narrow == "bf16" and p.scalar == "f32")
@@ -55,7 +55,8 @@ class _Writer:
         self.move, self.broadcast, self.add, self.combine = _FORMS[p.scalar]
         registers = [f"%{'zmm' if wide else 'ymm'}{i}" for i in range(32 if wide else 16)]
         held = p.rows * p.vectors
-        self.sums, self.columns = registers[:held], registers[held : held + p.vectors]
+        self.sums = [self.part(i % p.vectors, x) for i, x in enumerate(registers[:held])]
+        self.columns = [self.part(j, y) for j, y in enumerate(registers[held : held + p.vectors])]
         self.elements = registers[held + p.vectors :]
         self.in_memory = wide and p.vectors == 1 and p.combine == "fma"  # A's elements are used where they lie
         free = [*self.names, *(f"base{i}" for i in range(1, -(-p.rows // p.group)))]
@@ -81,6 +82,10 @@ class _Writer:
     def write(self) -> None:
         """Write what is between the saving of registers and the end."""
         raise NotImplementedError
+
+    def part(self, j: int, register: str) -> str:
+        """What vector j takes of a register."""
+        return register.replace("zmm", "ymm") if self.p.half and j == self.p.vectors - 1 else register
 
     def emit(self, *lines: str) -> None:
         self.text += lines
@@ -118,11 +123,13 @@ class _Writer:
         for i in range(p.rows):
             at = f"({bases[i // p.group]}{offsets[i % p.group]})"
             if self.in_memory:
-                self.emit(f"{self.combine} {at}{{1to{p.lanes}}}, {self.columns[0]}, {self.sums[i]}")
+                lanes = p.lanes // 2 if p.half else p.lanes
+                self.emit(f"{self.combine} {at}{{1to{lanes}}}, {self.columns[0]}, {self.sums[i]}")
                 continue
             x = self.elements[i % len(self.elements)]
             self.emit(f"{self.broadcast} {at}, {x}")
-            self.emit(*(f"{self.combine} {y}, {x}, {self.sums[i * p.vectors + j]}" for j, y in enumerate(self.columns)))
+            self.emit(*(f"{self.combine} {y}, {self.part(j, x)}, {self.sums[i * p.vectors + j]}"
+                        for j, y in enumerate(self.columns)))  # fmt: skip
         self.emit(f"addq {self.r['b_k']}, {b}", f"addq {a_k}, {bases[0]}")
         self.emit(*(f"addq {a_k}, {base}" for base in bases[1:]))
         self.emit(f"addq {self.r['ahead_k']}, {ahead}")

@@ -166,6 +166,7 @@ class Nest(Finish):
             def columns(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
                 """Tiles of the panel at column `j` of B, packed at `at`."""
                 live = b.sub(n, j) if masked else b.i64(vectors * lanes)
+                half = masked and self.target.has_halves and isinstance(n, int) and n % lanes <= lanes // 2
                 if bound:
                     step = ahead_step = b.i64(vectors * lanes * self.b_size)
                     start = b.gep(bk, b.mul(kc, b.mul(j, self.b_size)))
@@ -182,7 +183,7 @@ class Nest(Finish):
                 def tile(i: Node, rows: int) -> None:
                     by_lanes = self.target.has_lanes and self.a.column == 1 and not p.turned_a and lanes > 1
                     t = microkernel.Tile(r.combine, r.scalar, rows, vectors, lanes, masked, lines,
-                                         "" if panels else narrow, touches, by_lanes)  # fmt: skip
+                                         "" if panels else narrow, touches, by_lanes, half)  # fmt: skip
                     name = self.helper(microkernel.tile(t))
                     if self.where == "stack":
                         ct, c_row = c, b.i64(vectors * lanes * size)

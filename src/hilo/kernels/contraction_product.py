@@ -52,7 +52,8 @@ def planned(c: Contraction, target: Target, stored: DType, bound: bool) -> tuple
     held = c.lhs.dtype
     lanes = target.lanes(held)
     plain = held in (f32, f64) and c.rhs.dtype is held and c.out.dtype is held and lanes > 1
-    if not plain or bt != 1 or m < ROWS or n < 2 * lanes or k < 16:
+    fewest = lanes + 1 if bound and target.has_halves else 2 * lanes  # columns
+    if not plain or bt != 1 or m < ROWS or n < fewest or k < 16:
         return None
     if not bound and m > FEW_ROWS:
         return None

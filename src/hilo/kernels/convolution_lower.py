@@ -219,7 +219,7 @@ class Implicit:
         rows_used = sorted({*p.heights, *(2 * n for n in p.pairs)})
         tiles: dict[int, Node] = {}
         for n in rows_used:
-            t = tile.Tile(self.combine, self.held.name, n, p.vectors, p.lanes, self.target.has_lanes)
+            t = tile.Tile(self.combine, self.held.name, n, p.vectors, p.lanes, self.target.has_lanes, self.half())
             tiles[n] = b.funcptr(self.helper(tile.tile(t)))
         return walk.Table(head, self.regions(), [walk.takes(p.heights), walk.takes(p.pairs)], tiles)
 
@@ -230,6 +230,12 @@ class Implicit:
         for name, value in (("b", kept), ("b_panel", panel), ("b_k", row), ("packs", 0)):
             own = head[name]
             head[name] = b.select(given, value, own if isinstance(own, Node) else b.i64(own))
+
+    def half(self) -> bool:
+        """Whether half a vector is enough for the last one of each tile."""
+        p = self.p
+        last = p.problem.outputs - (p.vectors - 1) * p.lanes
+        return p.panels == 1 and last <= p.lanes // 2 and self.target.has_halves
 
     def regions(self) -> list[dict[str, int]]:
         """The walk's records of the regions."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from typing import Final
 
-from hilo.kernels.microkernel import add_products, elements, load_b, memory_size, multiples, over_k
+from hilo.kernels.microkernel import add_products, columns_of, elements, load_b, memory_size, multiples, over_k
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
 from hilo.loop.product import SEGMENTS_PARAMS, Product
 from hilo.record import record
@@ -20,7 +20,7 @@ from hilo.record import record
 @record(frozen=True)
 class Tile:
     """`rows` x `vectors` accumulators of `lanes` elements of type `scalar`; `combine`: see microkernel.COMBINE, and for
-    `by_lanes` its Tile."""
+    `by_lanes` and `half` its Tile."""
 
     combine: str
     scalar: str
@@ -28,10 +28,11 @@ class Tile:
     vectors: int
     lanes: int
     by_lanes: bool = False
+    half: bool = False
 
     @property
     def name(self) -> str:
-        by = "l" if self.by_lanes else ""
+        by = f"{'l' if self.by_lanes else ''}{'h' if self.half else ''}"
         return f"conv_tile_{self.combine}_{self.scalar}_{self.rows}x{self.vectors}x{self.lanes}{by}"
 
     @property
@@ -56,12 +57,13 @@ def tile(t: Tile) -> Func:
     `ahead` + (number of the step) * ahead_k is brought into the second-level cache. So is
     a tile like C at `touch`, which is used or written to after this.
     """
-    product = Product(t.combine, t.scalar, t.rows, t.vectors, t.lanes, segments=True)
+    product = Product(t.combine, t.scalar, t.rows, t.vectors, t.lanes, segments=True, half=t.half)
     f = Func(t.name, TILE_PARAMS, inline="never", product=product)
     b = Builder(f)
     a, bp, k, a_row, b_k, ahead, ahead_k, a_group, segments, a_segment, b_segment = f.params[:11]
     c, c_row, c_group, more, touch, touch_row, touch_group = f.params[11:]
     v = VType(t.scalar, t.lanes)
+    kinds = columns_of(v, t.vectors, t.half)
     step = t.lanes * v.size
     for i in range(t.rows):
         row = b.gep(touch if i < t.group else b.gep(touch, touch_group), b.mul(touch_row, i % t.group))
@@ -78,7 +80,7 @@ def tile(t: Tile) -> Func:
             element = elements(b, lambda i: b.gep(base[i // t.group], offsets[i % t.group]), t.rows, v, count)
 
             def column(j: int) -> Node:
-                return b.load(b.gep(bk, j * step), v)
+                return b.load(b.gep(bk, j * step), kinds[j])
 
             for s in range(count):
                 b.prefetch(pf, locality=2)
@@ -93,7 +95,7 @@ def tile(t: Tile) -> Func:
         _, pf, *end = over_k(b, k, t.lanes if t.by_lanes else 1, steps, (pb, pf, *bases, *sums))
         return [b.gep(pa, a_segment), b.gep(pb, b_segment), pf, *end[len(groups) :]]
 
-    zeros = [b.const(0, v)] * (t.rows * t.vectors)
+    zeros = [b.const(0, kind) for kind in kinds] * t.rows
     _, _, _, *acc = b.for_(0, segments, 1, segment, (a, bp, ahead, *zeros))
 
     def store(add: bool) -> None:
@@ -101,7 +103,7 @@ def tile(t: Tile) -> Func:
             row = b.gep(c if i < t.group else b.gep(c, c_group), b.mul(c_row, i % t.group))
             for j in range(t.vectors):
                 at, x = b.gep(row, j * step), acc[i * t.vectors + j]
-                b.store(at, b.fadd(b.load(at, v), x) if add else x)
+                b.store(at, b.fadd(b.load(at, kinds[j]), x) if add else x)
 
     # Blocks of k are summed from zero and then added: errors grow with the number of blocks, not of terms.
     b.if_(b.cmp("ne", more, 0), lambda: store(True), lambda: store(False))

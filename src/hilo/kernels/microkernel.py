@@ -39,7 +39,7 @@ class Tile:
     is only partly there; `lines` cache lines are fetched ahead per step of k. `narrow`: the
     type of B's elements where they are widened as they are read (so for the other kernels). `touches`: the tile of C is
     fetched before the sum is. `by_lanes`: rows of A are contiguous, and read a vector at a time, whose lanes are used
-    one after the other."""
+    one after the other. `half`: the last vector has half the lanes."""
 
     combine: str
     scalar: str
@@ -51,6 +51,7 @@ class Tile:
     narrow: str = ""
     touches: bool = False
     by_lanes: bool = False
+    half: bool = False
 
     @property
     def width(self) -> int:
@@ -59,7 +60,7 @@ class Tile:
     @property
     def name(self) -> str:
         size = f"{self.rows}x{self.vectors}x{self.lanes}{'m' if self.masked else ''}"
-        flags = f"{'t' if self.touches else ''}{'l' if self.by_lanes else ''}"
+        flags = f"{'t' if self.touches else ''}{'l' if self.by_lanes else ''}{'h' if self.half else ''}"
         return f"tile_{self.combine}_{self.scalar}_{size}p{self.lines}{self.narrow}{flags}"
 
     @property
@@ -79,12 +80,14 @@ def tile(t: Tile) -> Func:
     at ahead + k * ahead_k are brought into the second-level cache.
     """
     product = Product(t.combine, t.scalar, t.rows, t.vectors, t.lanes, masked=t.masked, lines=t.lines, narrow=t.narrow,
-                      touches=t.touches)  # fmt: skip
+                      touches=t.touches, half=t.half)  # fmt: skip
     f = Func(t.name, TILE_PARAMS, noalias=("c",), inline="never", product=product)
     b = Builder(f)
     a, a_row, a_k, bp, b_k, c, c_row, init, init_row, k, n, ahead, ahead_k = f.params
     rows, vectors, v = t.rows, t.vectors, t.vector
-    mask = b.cmp("slt", b.iota(I64.with_lanes(t.lanes)), b.sub(n, (vectors - 1) * t.lanes)) if t.masked else None
+    kinds = columns_of(v, vectors, t.half)
+    places = b.iota(I64.with_lanes(kinds[-1].lanes))
+    mask = b.cmp("slt", places, b.sub(n, (vectors - 1) * t.lanes)) if t.masked else None
     step = t.lanes * v.size
     b_step = t.lanes * memory_size(t.scalar, t.narrow)
 
@@ -94,7 +97,7 @@ def tile(t: Tile) -> Func:
     for i in range(rows if t.touches else 0):
         for line in range(0, vectors * step, 64):
             b.prefetch(b.gep(b.gep(c, b.mul(c_row, i)), line), locality=3)
-    start = [b.const(0, v)] * (rows * vectors)
+    start = [b.const(0, kind) for kind in kinds] * rows
     offsets = multiples(b, a_row, min(rows, GROUP))
     bases = [b.gep(a, b.mul(a_row, g)) for g in range(0, rows, GROUP)]
 
@@ -106,7 +109,7 @@ def tile(t: Tile) -> Func:
             element = elements(b, lambda i: b.gep(base[i // GROUP], offsets[i % GROUP]), rows, v, count)
 
             def column(j: int) -> Node:
-                return load_b(b, bk, b.i64(j * b_step), v, t.narrow, mask_of(j))
+                return load_b(b, bk, b.i64(j * b_step), kinds[j], t.narrow, mask_of(j))
 
             for s in range(count):
                 for line in range(t.lines):
@@ -126,7 +129,7 @@ def tile(t: Tile) -> Func:
             for j in range(vectors):
                 x = acc[i * vectors + j]
                 if plus_init:
-                    x = b.binary(total, b.load(b.gep(more, j * step), v, mask=mask_of(j)), x)
+                    x = b.binary(total, b.load(b.gep(more, j * step), kinds[j], mask=mask_of(j)), x)
                 b.store(b.gep(row, j * step), x, mask=mask_of(j))
 
     # A block of k is summed from zero and then added: errors grow with the number of blocks, not of terms.
@@ -134,6 +137,11 @@ def tile(t: Tile) -> Func:
     b.if_(b.cmp("sge", init_row, 0), lambda: store(True), lambda: store(False))
     b.ret()
     return f
+
+
+def columns_of(v: VType, vectors: int, half: bool) -> list[VType]:
+    """The types of a tile's vectors of B, and of C."""
+    return [v] * (vectors - 1) + [v.with_lanes(v.lanes // 2) if half else v]
 
 
 def elements(b: Builder, row: Callable[[int], Node], rows: int, v: VType, count: int) -> Callable[[int, int], Node]:
@@ -162,7 +170,8 @@ def add_products(b: Builder, t: tuple[str, int, int, bool], sums: list[Node], el
     for i in range(rows):
         x = element(i)
         for j, y in enumerate(ys):
-            sums[i * vectors + j] = combine(b, sums[i * vectors + j], x, y)
+            same = x if y.type.lanes == x.type.lanes else b.splat(b.lane(x, 0), y.type.lanes)
+            sums[i * vectors + j] = combine(b, sums[i * vectors + j], same, y)
 
 
 def over_k(b: Builder, k: Node, count: int, steps: Callable[[int], Callable[..., list[Node]]],

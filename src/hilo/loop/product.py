@@ -27,7 +27,7 @@ class Product:
     What these functions do: `kernels.microkernel.tile`; with `segments` (rows in two groups, k in segments)
     `kernels.convolution_tile.tile`. The rest is for the first alone: `masked`, the last vector is only partly there;
     `lines` of the cache are fetched ahead at each step of k; `narrow`, the type of B's elements where these are widened
-    as they are read; `touches`, C is fetched ahead.
+    as they are read; `touches`, C is fetched ahead. `half`: the last vector has half the lanes, and costs half.
     """
 
     combine: str
@@ -40,6 +40,7 @@ class Product:
     lines: int = 1
     narrow: str = ""
     touches: bool = False
+    half: bool = False
 
     @property
     def group(self) -> int:
