@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hilo.backend.target import Target
 from hilo.errors import Error
 from hilo.gc_pause import gc_paused
 from hilo.options import Options
-from hilo.runtime.cache import Key
-from hilo.runtime.executable import Executable
-from hilo.runtime.image import Image
 from hilo.runtime.stores import cache_of, tuned_of
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+    from hilo.runtime.cache import Key
+    from hilo.runtime.executable import Executable
+    from hilo.runtime.image import Image
 
 MOST_BYTES = 64 << 20  # of a program that is kept: reading more takes as long as compiling
 
@@ -43,6 +45,7 @@ def compile_source(source: str | bytes, *, entry: str, target: str, threads: int
     if not is_kept(options) or not all(type(d) is int for d in donate):
         return compiled()
     from hilo.pipeline import settings
+    from hilo.runtime.image import Image
 
     machine, count = settings(target, threads, options)
     store = cache_of(options)
@@ -75,6 +78,7 @@ def key_of(source: str | bytes, machine: Target, options: Options, **more: str) 
 
     from hilo.backend.llvm_library import version
     from hilo.custom_calls.registry import registered
+    from hilo.runtime.cache import Key
 
     text = source.encode(errors="surrogatepass") if isinstance(source, str) else source
     return Key.of(

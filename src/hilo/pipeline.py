@@ -22,7 +22,6 @@ from hilo.ir.op import Op
 from hilo.ir.types import TensorType, has_unknown_sizes
 from hilo.options import Options
 from hilo.passes.arguments import bind, check_donate, given_away, sized
-from hilo.stages import NAMES, STAGES, named, show_optimized, show_source
 from hilo.trace import Trace, program_text
 
 if TYPE_CHECKING:
@@ -219,6 +218,8 @@ def compile_stages(module: Module, entry: str, machine: Target, threads: int, op
     executables = [e for e, _ in parts]
 
     def text(phase: str) -> str | bytes:
+        from hilo.stages import NAMES, STAGES, named, show_source
+
         if phase in NAMES and STAGES[name := named(phase)].of == "source":
             return show_source(name, module, entry)
         shown = [e.inspect(phase) for e in executables]
@@ -265,7 +266,6 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     from hilo.codegen import generate
     from hilo.runtime import _native
     from hilo.runtime.executable import Executable
-    from hilo.runtime.image import Image
 
     machine = machine.relaxed(options.fast_math) if options.opt else machine.plain()
     with trace.phase("plan") as made:
@@ -291,6 +291,8 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
     cost = estimated_cost(program)
     may_take_long = cost > GIL_COST or program.has_loops()
     if keep is not None and not calls and program.symbols is None and profile is None:
+        from hilo.runtime.image import Image
+
         types = tuple(p.tensor for p in f.params), tuple(r.tensor for r in f.results)
         keep(Image(f.name, *types, code.objects, program.constants, program.arena_size, program.aliases, cost,
                    may_take_long, program.form_numbers()))  # fmt: skip
@@ -318,6 +320,8 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
         return memory_report(program, code=sum(map(len, code.objects)))
 
     def text(phase: str) -> str | bytes:
+        from hilo.stages import NAMES, STAGES, named, show_optimized, show_source
+
         if phase in NAMES and (of := STAGES[phase := named(phase)].of) != "code":
             source = module if module is not None else Module({f.name: f})
             return show_source(phase, source, f.name) if of == "source" else show_optimized(phase, f, source.name)

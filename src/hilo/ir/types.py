@@ -7,11 +7,15 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import prod
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from hilo.ir.dtypes import DType
 
-_T = TypeVar("_T", bound="Type")
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    _T = TypeVar("_T", bound="Type")
+
 _POOL: weakref.WeakValueDictionary[tuple[Any, ...], Type] = weakref.WeakValueDictionary()
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from hilo.errors import Error
 from hilo.ir.module import Function
@@ -18,8 +18,12 @@ from hilo.ir.op import Array, Op
 from hilo.ir.types import Results
 from hilo.record import field, record
 
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    T = TypeVar("T", bool, int, tuple[int, ...])
+
 ATTRIBUTE: Final = "hilo.pin"
-T = TypeVar("T", bool, int, "tuple[int, ...]")
 
 
 @record(frozen=True)

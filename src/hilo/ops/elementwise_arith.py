@@ -6,7 +6,7 @@ Imports ir, loop.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,9 +14,15 @@ from hilo.errors import Unsupported
 from hilo.ir.dtypes import from_numpy
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
-from hilo.ops import numeric, numeric_complex
+from hilo.later import Later
+from hilo.ops import numeric
 from hilo.ops.elementwise_base import arith, binary, examples, flops, lowering, pointwise, same_types, unary
 from hilo.ops.numeric import Arr
+
+if TYPE_CHECKING:
+    from hilo.ops import numeric_complex
+else:
+    numeric_complex = Later("hilo.ops.numeric_complex")
 
 
 def by_kind(**functions: Callable[..., Arr]) -> Callable[..., Arr]:

@@ -6,13 +6,14 @@ The reference evaluates in a wider type and rounds once; native code (`loop.math
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hilo.ir.dtypes import from_numpy
 from hilo.ir.registry import op
-from hilo.ops import numeric, numeric_complex
+from hilo.later import Later
+from hilo.ops import numeric
 from hilo.ops.elementwise_base import (
     ACCURACY,
     arith,
@@ -25,6 +26,11 @@ from hilo.ops.elementwise_base import (
     unary_function,
 )
 from hilo.ops.numeric import Arr
+
+if TYPE_CHECKING:
+    from hilo.ops import numeric_complex
+else:
+    numeric_complex = Later("hilo.ops.numeric_complex")
 
 
 def real_or_complex(real: Callable[..., Arr], cplx: Callable[..., Arr]) -> Callable[..., Arr]:

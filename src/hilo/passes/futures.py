@@ -9,30 +9,18 @@ from __future__ import annotations
 from hilo.errors import Unsupported
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import PARAMETER, Op
-from hilo.ir.types import FutureType, Results, Type, result_types
+from hilo.ir.types import FutureType, Results, Type
 from hilo.rewrite.bodies import instantiate
-from hilo.rewrite.regions import any_op, with_regions
+from hilo.rewrite.regions import with_regions
 
 
 def lower_futures(f: Function) -> Function:
-    """`f` without futures, in its regions too; `f` itself if there are none.
+    """`f` without futures, in its regions too.
 
     Parameters and results that are futures of one tensor become that tensor. Raises `Unsupported` for a future of
     several.
     """
-    return _lowered(f, {}) if _uses(f) else f
-
-
-def _uses(f: Function) -> bool:
-    plain: set[Type] = set()  # types that are known to hold none
-
-    def is_future(o: Op) -> bool:
-        if o.type in plain:
-            return False
-        plain.add(o.type)
-        return any(isinstance(t, FutureType) for t in result_types(o.type))
-
-    return any_op(f, is_future)
+    return _lowered(f, {})
 
 
 def _lowered(f: Function, known: dict[int, Function]) -> Function:

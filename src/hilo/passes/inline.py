@@ -10,10 +10,9 @@ from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function, Module
 from hilo.ir.op import Op
 from hilo.ir.registry import REGISTRY
-from hilo.ir.types import Results
-from hilo.passes.futures import lower_futures
+from hilo.ir.types import FutureType, Results, Type, result_types
 from hilo.rewrite.bodies import instantiate
-from hilo.rewrite.regions import Effects, Regions, regions
+from hilo.rewrite.regions import Effects, Regions, any_op, regions
 
 #: The most ops that inlining may produce; beyond it a program is refused with a word why.
 LIMIT: Final = 1_000_000
@@ -38,7 +37,25 @@ def inline(module: Module, entry: str = "main") -> Function:
     inliner = _Inliner(module)
     for name in inliner.callees_first(entry):
         inliner.flat[name] = inliner.flatten(module[name])
-    return lower_futures(inliner.flat[entry])
+    flat = inliner.flat[entry]
+    if not has_futures(flat):
+        return flat
+    from hilo.passes.futures import lower_futures
+
+    return lower_futures(flat)
+
+
+def has_futures(f: Function) -> bool:
+    """Whether a value of `f`, or of its regions, is a future."""
+    plain: set[Type] = set()  # types that are known to hold none
+
+    def is_future(o: Op) -> bool:
+        if o.type in plain:
+            return False
+        plain.add(o.type)
+        return any(isinstance(t, FutureType) for t in result_types(o.type))
+
+    return any_op(f, is_future)
 
 
 def callee_of(op: Op) -> str | None:

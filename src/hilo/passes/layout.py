@@ -22,12 +22,6 @@ FREE: Final = frozenset(("add", "maximum", "minimum", "and", "or"))  # what comb
 Permutation = tuple[int, ...]  # axis d of a value is axis permutation[d] of what it is a transposition of
 
 
-def has_layouts(f: Function) -> bool:
-    """Whether `f` has both convolutions and transpositions."""
-    names = {o.kind.full_name for o in f.ops}
-    return "stablehlo.convolution" in names and "stablehlo.transpose" in names
-
-
 def layout(f: Function) -> Function:
     """`f` with transpositions moved behind elementwise ops, pooling and reductions; `f` itself if there are none to
     move. Leaves some that nothing needs."""

@@ -8,13 +8,13 @@ near-linear in the number of ops.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from heapq import heapify, heappop, heappush
 from typing import Final
 
 from hilo.ir.dims import typical
 from hilo.ir.module import Function
 from hilo.ir.op import GET, PARAMETER, Op
 from hilo.ir.types import TensorType, result_types
+from hilo.passes.schedule import CONTROL
 from hilo.rewrite.regions import Effects, regions
 
 _RENAMES: Final = frozenset(
@@ -27,7 +27,6 @@ _RENAMES: Final = frozenset(
     )
 )
 _NOTHING: Final = frozenset(("hilo.parameter", "stablehlo.constant", *_RENAMES))
-CONTROL: Final = frozenset(("stablehlo.while", "stablehlo.if", "stablehlo.case"))
 
 
 def size_of(o: Op) -> int:
@@ -236,6 +235,8 @@ def eager(flow: Flow, base: Sequence[int], limit: int) -> tuple[list[int], int]:
 
 def greedy(flow: Flow) -> list[int]:
     """Always the op next that adds least to what is alive (of those, the first in the program)."""
+    from heapq import heapify, heappop, heappush
+
     better: list[int] = []
     walk = _Walk(flow, better.append)
     heap = [(walk.change(i), i) for i, waits in enumerate(walk.waits) if not waits and not walk.done[i]]

@@ -8,21 +8,29 @@ the same. What reads a donated argument comes before the op that may be written 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hilo.ir.module import Function
-from hilo.ir.op import Op
-from hilo.passes.orders import CONTROL, Flow, depth_first, eager, greedy
+from hilo.ir.op import GET, PARAMETER, Op
 from hilo.rewrite.regions import Regions
+
+if TYPE_CHECKING:
+    from hilo.passes.orders import Flow
 
 ROUNDS: Final = 4
 LONG: Final = 20000  # ops from which fewer orders are tried
+CONTROL: Final = frozenset(("stablehlo.while", "stablehlo.if", "stablehlo.case"))
 SEARCH: Final = 2000  # ops looked at to find out whether one depends on another, before taking it that it does
 
 
 def schedule(f: Function, donated: Iterable[int] = ()) -> Function:
     """`f`, and the regions in it, with ops in an order of low peak memory. Ops with effects keep their order.
     `donated`: numbers of parameters whose memory results may take."""
+    made = [o for o in f.ops if o.kind is not PARAMETER and o.kind is not GET]
+    if len(made) <= 1 and not any(o.kind.full_name in CONTROL for o in made):
+        return f
+    from hilo.passes.orders import Flow, depth_first
+
     f = _regions(f)
     flow = Flow(f)
     bound = _read_first(flow, donated)
@@ -35,6 +43,8 @@ def schedule(f: Function, donated: Iterable[int] = ()) -> Function:
 
 def _improve(flow: Flow, best: list[int], most: int) -> tuple[list[int], int]:
     """An order that needs less than `best`, which needs `most` bytes, or that one."""
+    from hilo.passes.orders import depth_first, eager, greedy
+
     least = flow.least()
     for make in (depth_first, greedy) if len(best) <= LONG else (depth_first,):
         if most <= least:
@@ -56,6 +66,8 @@ def _improve(flow: Flow, best: list[int], most: int) -> tuple[list[int], int]:
 
 def peak_bytes(ops: Sequence[Op], results: Iterable[Op]) -> int:
     """The most bytes that are alive at once when `ops` run in this order; results live to the end."""
+    from hilo.passes.orders import Flow
+
     f = Function("", [o for o in ops if o.name == "parameter"], list(ops), list(results))
     return Flow(f).peak(range(len(ops)))
 

@@ -12,7 +12,6 @@ from hilo.options import DEFAULT, Options
 from hilo.passes.cse import cse
 from hilo.passes.dce import dce
 from hilo.passes.hoist import hoist
-from hilo.passes.layout import has_layouts, layout
 from hilo.rewrite import RuleSet, rewrite
 from hilo.trace import substep
 
@@ -34,9 +33,17 @@ def simplify(f: Function, options: Options = DEFAULT) -> Function:
         if f is before:
             break
     if has_layouts(f):
+        from hilo.passes.layout import layout
+
         for name, step in (("layout", layout), ("cse", cse), ("dce", dce)):
             f = substep(name, step, f)
     return f
+
+
+def has_layouts(f: Function) -> bool:
+    """Whether `f` has both convolutions and transpositions."""
+    names = {o.kind.full_name for o in f.ops}
+    return "stablehlo.convolution" in names and "stablehlo.transpose" in names
 
 
 @cache

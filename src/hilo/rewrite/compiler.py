@@ -13,7 +13,7 @@ from typing import Any
 from hilo.ir.op import Op, OpDef
 from hilo.rewrite.pattern import COMMUTATIVE, CONSTANT, Const, Literal, Node, Pattern, Splat, Var
 
-Match = Callable[[Op, "dict[Op, int]"], "Op | None"]
+Match = Callable[[Op, dict[Op, int]], Op | None]
 
 
 def readings(node: Node) -> list[Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hilo.formats.mlir_text import forms, special
 from hilo.formats.mlir_text.names import CHECKS, MHLO_FUNCTIONS
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.ir.op import Op
+from hilo.later import Later
 
 if TYPE_CHECKING:
     from hilo.formats.mlir_text.printer import Printer
@@ -18,18 +18,9 @@ if TYPE_CHECKING:
     Print = Callable[[Printer, Op], str | None]
 
 
-class _Later:
-    """A file of forms that not every program has: loaded when one of them is read or written."""
-
-    def __init__(self, file: str) -> None:
-        self.file = f"hilo.formats.mlir_text.{file}"
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        return lambda *args: getattr(import_module(self.file), name)(*args)
-
-
-checks, convolution, generic, shardy, structured = map(
-    _Later, ("checks", "convolution", "generic", "shardy", "structured")
+# Files of forms that not every program has.
+checks, convolution, generic, shardy, structured = (
+    Later(f"hilo.formats.mlir_text.{file}") for file in ("checks", "convolution", "generic", "shardy", "structured")
 )
 _MARKS: Final = ("sharding_constraint", "reshard", "data_flow_edge", "propagation_barrier", "sharding_group")
 _COMPUTATIONS: Final = ("manual_computation", "named_computation")

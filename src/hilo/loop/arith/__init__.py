@@ -7,13 +7,12 @@ where others have many. Transcendental functions are in `loop.math`. Nothing her
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hilo.errors import Unsupported
 from hilo.ir import dtypes
 from hilo.ir.types import TensorType
-from hilo.loop.arith import complexes, conversions, floats, ints
-from hilo.loop.arith.conversions import bitcast, convert, next_after, reduce_precision
+from hilo.later import Later
 from hilo.loop.arith.memory import gather_elem, load_elem, scatter_elem, spaced_elem, store_elem
 from hilo.loop.arith.rounding import (
     container,
@@ -31,6 +30,17 @@ from hilo.loop.element import Elem
 from hilo.loop.index import Index, constant
 from hilo.loop.index import node as index_node
 from hilo.loop.nodes import Node
+
+if TYPE_CHECKING:
+    from hilo.loop.arith import complexes, conversions, floats, ints
+    from hilo.loop.arith.conversions import bitcast, convert, next_after, reduce_precision
+else:
+    complexes, conversions, floats, ints = (
+        Later(f"{__name__}.{file}") for file in ("complexes", "conversions", "floats", "ints")
+    )
+    bitcast, convert, next_after, reduce_precision = (
+        getattr(conversions, name) for name in ("bitcast", "convert", "next_after", "reduce_precision")
+    )
 
 __all__ = [
     "bitcast",
