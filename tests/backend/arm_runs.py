@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import hilo
+from hilo.backend.target import Target
 from hilo.ir.module import Module
 from hilo.options import Options
+from hilo.pipeline import optimize, portable_code
 
 COMPILERS = ("aarch64-linux-gnu-gcc", "aarch64-none-linux-gnu-gcc")
 EMULATORS = ("qemu-aarch64-static", "qemu-aarch64")
@@ -23,6 +24,21 @@ DRIVER = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#ifdef BACKWARDS /* the last piece first */
+static int pieces;
+typedef void function(void **bufs, int64_t begin, int64_t end);
+static void backwards(struct hilo_ctx *ctx, function *fn, void **bufs, int64_t units, int64_t n) {
+    (void)ctx;
+    for (int64_t i = (units - 1) / n * n; i >= 0; i -= n, pieces++) fn(bufs, i, units - i < n ? units : i + n);
+}
+static int32_t run(void **args, void **results, void *arena) {
+    struct hilo_ctx ctx = {backwards, CONSTANTS, 0, 4, 0, 0, 0};
+    return hilo_main(&ctx, args, results, arena);
+}
+#else
+#define run hilo_main_run
+#endif
 
 static void *take(int64_t bytes) { return memset(aligned_alloc(64, (bytes + 127) / 64 * 64), 0x5a, bytes + 64); }
 
@@ -36,10 +52,13 @@ int main(void) {
     while (runs-- > 0) {
         for (int i = 0; i < ARGS; i++)
             if (fread(args[i], 1, sizes[i], stdin) != (size_t)sizes[i]) return 91;
-        int32_t code = RUN(args, results, arena);
+        int32_t code = run(args, results, arena);
         if (code) return code;
         for (int i = 0; i < RESULTS; i++) fwrite(results[i], 1, sizes[ARGS + i], stdout);
     }
+#ifdef BACKWARDS
+    return pieces > 1 ? 0 : 92; /* there must be something to do in pieces */
+#endif
     return 0;
 }
 """
@@ -56,19 +75,27 @@ needs_emulator = pytest.mark.skipif(
 
 
 class Program:
-    """`module`, compiled for `target`, as a program of its own in `folder`."""
+    """`module`, compiled for `target`, as a program of its own in `folder`.
 
-    def __init__(self, module: Module, folder: Path, target: str = "arm-neon", **options: Any) -> None:
-        how: dict[str, Any] = {"target": target, "options": Options.from_env(**options)}
-        code, header = hilo.inspect(module, "object", **how), hilo.inspect(module, "header", **how)
+    `backwards`: parallel loops go from the last piece to the first.
+    """
+
+    def __init__(self, module: Module, folder: Path, target: str = "arm-neon", *, backwards: bool = False,
+                 **options: Any) -> None:  # fmt: skip
+        how = Options.from_env(**options)
+        f = optimize(module, "main", how)
+        code, header = (portable_code(f, stage, Target.named(target), how) for stage in ("object", "header"))
         assert isinstance(code, bytes)
         (folder / "program.o").write_bytes(code)
         (folder / "program.h").write_text(str(header))
         (folder / "driver.c").write_text('#include "program.h"\n' + DRIVER)
         names = [f"-D{n}=HILO_MAIN_{n}" for n in ("ARGS", "RESULTS", "ARENA")]
+        if backwards:
+            has = "hilo_main_constants[" in str(header)
+            names += ["-DBACKWARDS", f"-DCONSTANTS={'(void **)hilo_main_constants' if has else '0'}"]
         self.path = folder / "program"
         command = [found(COMPILERS) or "", "-O1", "-static", "-Wall", "-Wextra", "-Werror", "-Wno-type-limits", *names,
-                   "-DRUN=hilo_main_run", "driver.c", "program.o", "-o", "program", "-lm"]  # fmt: skip
+                   "driver.c", "program.o", "-o", "program", "-lm"]  # fmt: skip
         subprocess.run(command, cwd=folder, check=True)
         main = module["main"]
         self.arguments = [p.tensor for p in main.params]

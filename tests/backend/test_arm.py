@@ -111,10 +111,9 @@ def batches(defs: Sequence[OpDef], parts: int) -> Iterable[Batch]:
         yield Batch((d, types, attrs) for d in defs[i::parts] for types, attrs in d.examples)
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_objects_hold_code_of_all_ops(target: str) -> None:
+def test_objects_hold_code_of_all_ops() -> None:
     batch = Batch((d, *d.examples[0]) for d in DEFS if d.examples)
-    data = hilo.inspect(batch.module(), "object", target=target)
+    data = hilo.inspect(batch.module(), "object", target="arm-neon")
     assert isinstance(data, bytes)
     assert machine_of(data) == MACHINE
 
@@ -322,6 +321,61 @@ def test_products_of_all_shapes_and_types(target: str, tmp_path: Path) -> None:
         (got,) = Program(module, folder, target)(arrays)
         for shape, g, want in zip(SHAPES, got, hilo.interpret(module, *arrays), strict=True):
             np.testing.assert_array_equal(g, want, err_msg=f"{t} {shape}")
+
+
+CONVOLUTIONS = [  # lhs, rhs, result, window, groups
+    ("2x14x15x3", "3x3x3x20", "2x7x15x20", "stride = [2, 1], pad = [[1, 1], [0, 2]]", 1),
+    ("1x9x9x16", "3x3x16x33", "1x7x7x33", "pad = [[1, 1], [1, 1]], rhs_dilate = [2, 2]", 1),
+    ("1x12x10x24", "3x3x1x24", "1x12x10x24", "pad = [[1, 1], [1, 1]]", 24),
+    ("3x8x8x12", "1x1x12x16", "3x8x8x16", "", 1),
+    ("1x10x7x8", "5x2x4x16", "1x6x12x16", "lhs_dilate = [1, 2]", 2),
+]
+
+
+def convolutions(t: str) -> str:
+    params, lines, results, types = [], [], [], []
+    for i, (*shapes, window, groups) in enumerate(CONVOLUTIONS):
+        a, b, c = (f"tensor<{s}x{t}>" for s in shapes)
+        params += [f"%a{i}: {a}", f"%b{i}: {b}"]
+        lines.append(f"""%c{i} = stablehlo.convolution(%a{i}, %b{i})
+          dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {{{window}}}
+          {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}} : ({a}, {b}) -> {c}""")
+        results.append(f"%c{i}")
+        types.append(c)
+    body = "\n".join(lines)
+    return (f"func.func @main({', '.join(params)}) -> ({', '.join(types)}) {{\n{body}\n"
+            f"return {', '.join(results)} : {', '.join(types)} }}")  # fmt: skip
+
+
+@needs_emulator
+def test_convolutions(tmp_path: Path) -> None:
+    module = hilo.parse(convolutions("f32"))
+    arrays = whole_numbers(module)
+    (got,) = Program(module, tmp_path)(arrays)
+    for case, g, want in zip(CONVOLUTIONS, got, hilo.interpret(module, *arrays), strict=True):
+        np.testing.assert_array_equal(g, want, err_msg=str(case))
+
+
+@needs_emulator
+def test_constants_are_in_the_object_and_pieces_go_in_any_order(tmp_path: Path) -> None:
+    weights = np.random.default_rng(1).integers(-3, 4, (96, 257)).astype(np.float32)
+    shown = ", ".join(map(str, weights.tolist()))
+    module = hilo.parse(f"""func.func @main(%x: tensor<300x96xf32>) -> (tensor<300x257xf32>, tensor<96x257xf32>) {{
+      %w = stablehlo.constant dense<[{shown}]> : tensor<96x257xf32>
+      %z = stablehlo.constant dense<0.0> : tensor<96x257xf32>
+      %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+        : (tensor<300x96xf32>, tensor<96x257xf32>) -> tensor<300x257xf32>
+      %n = stablehlo.negate %w : tensor<96x257xf32>
+      %m = stablehlo.maximum %n, %z : tensor<96x257xf32>
+      return %y, %m : tensor<300x257xf32>, tensor<96x257xf32> }}""")
+    arrays = whole_numbers(module)
+    want = hilo.interpret(module, *arrays)
+    for backwards in (False, True):
+        folder = tmp_path / str(backwards)
+        folder.mkdir()
+        (got,) = Program(module, folder, backwards=backwards)(arrays)
+        for g, w in zip(got, want, strict=True):
+            np.testing.assert_array_equal(g, w)
 
 
 @needs_emulator
