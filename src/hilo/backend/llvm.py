@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from hilo.backend import x86_products
 from hilo.backend.llvm_effects import Effects
 from hilo.backend.llvm_text import ModuleWriter, symbol, type_text
 from hilo.backend.llvm_values import Values
@@ -37,8 +36,11 @@ def emit(funcs: Sequence[Func], target: Target, public: Collection[str] | None =
 
     module = ModuleWriter(target)
     private = {f.name for f in funcs if f.attrs.get("private") or (public is not None and f.name not in public)}
-    products = [f for f in funcs if "product" in f.attrs]
-    assembled = {f: lines for f in products if (lines := x86_products.assembly(f, target, f.name in private))}
+    assembled: dict[Func, list[str]] = {}
+    if products := [f for f in funcs if "product" in f.attrs]:
+        from hilo.backend import x86_products
+
+        assembled = {f: lines for f in products if (lines := x86_products.assembly(f, target, f.name in private))}
     parts = [f'module asm "{line}"' for lines in assembled.values() for line in lines]
     written = [f for f in funcs if f not in assembled]
     module.defined.update(f.name for f in written)

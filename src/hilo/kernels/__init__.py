@@ -7,10 +7,10 @@ gets the loop kernel of a fusion of one op.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from _thread import allocate_lock
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from threading import Lock
 from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
@@ -53,18 +53,22 @@ def lower(op: Op, target: Target) -> Lowered:
     strategy: Callable[[Op, Target], Lowered] = getattr(import_module(module), name)
     try:
         with _deep_stack(), pins.kernel_of(op) as choices:
-            lowered = strategy(op, target)
-            for phase in lowered.phases:
-                phase.helpers = with_helpers([phase.func, *phase.helpers])[1:]
-            lowered.choices = tuple(choices.values())
-            return lowered
+            return complete(strategy(op, target), choices)
     except RecursionError:
         raise Unsupported("so many ops in one kernel are too many; a lower HILO_FUSION_OPS makes smaller ones",
                           loc=op.loc, op=op.kind.full_name) from None  # fmt: skip
 
 
+def complete(lowered: Lowered, choices: Mapping[str, pins.Choice]) -> Lowered:
+    """The kernel with all functions that its own call, and the choices that were made for it."""
+    for phase in lowered.phases:
+        phase.helpers = with_helpers([phase.func, *phase.helpers])[1:]
+    lowered.choices = tuple(choices.values())
+    return lowered
+
+
 DEPTH = 6000  # of calls: a fusion's elements are closures that call each other, up to six calls for each op of a chain
-_lock = Lock()
+_lock = allocate_lock()
 _inside = 0
 _before = 0
 

@@ -36,9 +36,7 @@ def lower(op: Op, target: Target) -> Lowered:
     for strategy in _WAYS.get(op.kind.full_name, (_elements, *_ANY)):
         try:
             with pins.kernel_of(op) as choices:
-                lowered = strategy(op, target)
-                lowered.choices = tuple(choices.values())
-                return lowered
+                return kernels.complete(strategy(op, target), choices)
         except Unsupported as e:
             problem = e
     assert problem is not None

@@ -16,10 +16,10 @@ from hilo.loop import sizes
 from hilo.loop.builder import I8, I32, I64, PTR, Builder, Func, Node
 from hilo.loop.inline import inline, size
 from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch, While
-from hilo.plan.together import Places, Together, arrange, bodies
 
 if TYPE_CHECKING:
     from hilo.plan.profile import Profile, Timed
+    from hilo.plan.together import Together
 
 CHUNK_STEPS = 128  # steps per outlined function
 # ns of work below which a kernel runs on the calling thread. A thread that waits for work starts within a microsecond;
@@ -118,13 +118,16 @@ class _Frame:
 
     def __init__(self, program: Program, portable: bool, parts: list[list[Step]]) -> None:
         self.rows: dict[int, list[Step | Together]] = {}  # by the list of steps that they are
-        if program.symbols is None and program.profile is None:
+        calls = (*program.calls(), *program.hosts)
+        widest = [len(c.operands) + len(c.results) + 2 for c in calls]
+        if program.symbols is None and program.profile is None and len(calls) > 1:
+            from hilo.plan.together import Places, Together, arrange, bodies
+
             places = Places(program)
             for part in (*parts, *bodies(program.steps)):
                 self.rows[id(part)] = arrange(part, places, INLINE_COST, CHUNK_COST)
-        widest = max((len(c.operands) + len(c.results) + 2 for c in (*program.calls(), *program.hosts)), default=1)
-        groups = (s for row in self.rows.values() for s in row if isinstance(s, Together))
-        self.size = 8 * max(widest, *(s.pointers for s in groups), 0)
+            widest += [s.pointers for row in self.rows.values() for s in row if isinstance(s, Together)]
+        self.size = 8 * max(widest, default=1)
         open_sizes = max((len(open_dims(h)) for h in program.hosts), default=0)
         # Room before the pointers, where kernels and calls find run-time sizes.
         self.before = 8 * max(len(program.symbols or ()), open_sizes)
@@ -202,9 +205,7 @@ class _Writer:
 
     def steps(self, steps: list[Step]) -> None:
         for s in self.layout.rows.get(id(steps), steps):
-            if isinstance(s, Together):
-                self.together(s)
-            elif self.layout.profile is not None and isinstance(s, Call | HostCall | Copy):
+            if self.layout.profile is not None and isinstance(s, Call | HostCall | Copy):
                 self.timed(s, self.layout.profile)
             elif isinstance(s, Call):
                 self.call(s)
@@ -214,8 +215,10 @@ class _Writer:
                 self.copy(s)
             elif isinstance(s, While):
                 self.loop(s)
-            else:
+            elif isinstance(s, Switch):
                 self.switch(s)
+            else:
+                self.together(s)
 
     def timed(self, s: Timed, profile: Profile) -> None:
         """A step between two looks at the clock; its counters are in a constant that is the program's own."""
