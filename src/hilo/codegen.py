@@ -63,13 +63,11 @@ class Code:
     def object_file(self, symbol: str) -> bytes:
         """All functions in one object file, of which others see `symbol`, the entry, and its table of constants.
 
-        Raises `Unsupported` for a program with run-time sizes.
+        Raises `Unsupported` for constants that are too large.
         """
         from hilo.backend import cpu, llvm, llvm_data
 
         program = self.program
-        if program.symbols is not None:
-            raise Unsupported("an object file has no run-time sizes: compile the program for shapes of its arguments")
         if sum(c.nbytes for c in program.constants) > MOST_CONSTANTS:
             raise Unsupported(f"constants of more than {MOST_CONSTANTS >> 20} MiB fit in no object file")
         functions = [f for g in group(program, portable=True, cached=False, entry=symbol) for f in g]

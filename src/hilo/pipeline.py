@@ -367,6 +367,8 @@ def portable_code(f: Function, stage: str, machine: Target, options: Options) ->
 
         report = memory_report(program)
         return report.details() if stage == "memory" else report.svg(assigned=stage == "memory.svg")
+    if stage in ("object", "header") and program.symbols is not None:
+        raise Unsupported("an object file has no run-time sizes: compile the program for shapes of its arguments")
     code = Code(program, machine, portable=True)
     if stage == "header":
         return header(program, machine.name)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from arm_runs import Program, needs_emulator
+from object_runs import Program, needs_emulator, whole_numbers
 from registry_runs import Batch  # pyright: ignore[reportMissingImports]
 
 import hilo
@@ -18,8 +18,7 @@ from hilo.backend.cpu import compile as compile_text
 from hilo.backend.loader import Code
 from hilo.backend.relocations import ARM, X86, Kind, TooFar, written
 from hilo.backend.target import NAMED, Target, described
-from hilo.errors import Error, Unsupported
-from hilo.ir.module import Module
+from hilo.errors import Error
 from hilo.ir.op import OpDef
 from hilo.testing.pieces import all_ops
 
@@ -154,16 +153,6 @@ def test_elementwise_code_is_vectors() -> None:
     assert "bl\texp" not in text, "no call of the C library"
 
 
-def test_header_and_object_go_together() -> None:
-    header = shown(product(3, 4, 5), "header")
-    assert "int32_t hilo_main(struct hilo_ctx *ctx" in header
-    assert "[1] f32[4,5], 80 bytes" in header
-    assert "compiled by hilo for arm-neon" in header
-    data = hilo.inspect(product(3, 4, 5), "object", target="arm-neon")
-    assert isinstance(data, bytes)
-    assert b"\0hilo_main\0" in data
-
-
 MODULE = """
 @table = private unnamed_addr constant [64 x i64] zeroinitializer, align 64
 @shared = global i64 5
@@ -242,15 +231,6 @@ def test_what_is_out_of_reach_is_an_error() -> None:
         Code([compile_text(MODULE, Target.named("arm-neon"))], lambda _: 0, X86)
 
 
-def test_run_time_sizes_have_no_object() -> None:
-    text = """func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
-      %y = stablehlo.add %x, %x : tensor<?xf32>
-      return %y : tensor<?xf32>
-    }"""
-    with pytest.raises(Unsupported, match="run-time sizes"):
-        hilo.inspect(text, "object", target="arm-neon")
-
-
 def test_c_text_is_the_same_for_all_targets() -> None:
     assert hilo.inspect(product(3, 4, 5), "c", target="arm-neon") == hilo.inspect(product(3, 4, 5), "c")
 
@@ -291,18 +271,6 @@ def products(t: str, out: str, turned: tuple[bool, bool]) -> str:
     body = "\n".join(lines)
     return (f"func.func @main({', '.join(params)}) -> ({', '.join(types)}) {{\n{body}\n"
             f"return {', '.join(results)} : {', '.join(types)} }}")  # fmt: skip
-
-
-def whole_numbers(module: Module) -> list[np.ndarray]:
-    """Arguments of small whole numbers, whose products and sums are exact in all types, in whatever order."""
-    rng = np.random.default_rng(5)
-    arrays = []
-    for p in module["main"].params:
-        t = p.tensor
-        low, high = (0, 255) if t.dtype.name == "u8" else (-128, 127) if t.dtype.name == "i8" else (-3, 3)
-        x = rng.integers(low, high, t.shape, endpoint=True)
-        arrays.append(np.asarray(x + 1j * x[::-1] if t.dtype.kind == "c" else x).astype(t.dtype.np))
-    return arrays
 
 
 @needs_emulator
@@ -351,31 +319,9 @@ def convolutions(t: str) -> str:
 def test_convolutions(tmp_path: Path) -> None:
     module = hilo.parse(convolutions("f32"))
     arrays = whole_numbers(module)
-    (got,) = Program(module, tmp_path)(arrays)
+    (got,) = Program(module, tmp_path, "arm-neon")(arrays)
     for case, g, want in zip(CONVOLUTIONS, got, hilo.interpret(module, *arrays), strict=True):
         np.testing.assert_array_equal(g, want, err_msg=str(case))
-
-
-@needs_emulator
-def test_constants_are_in_the_object_and_pieces_go_in_any_order(tmp_path: Path) -> None:
-    weights = np.random.default_rng(1).integers(-3, 4, (96, 257)).astype(np.float32)
-    shown = ", ".join(map(str, weights.tolist()))
-    module = hilo.parse(f"""func.func @main(%x: tensor<300x96xf32>) -> (tensor<300x257xf32>, tensor<96x257xf32>) {{
-      %w = stablehlo.constant dense<[{shown}]> : tensor<96x257xf32>
-      %z = stablehlo.constant dense<0.0> : tensor<96x257xf32>
-      %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
-        : (tensor<300x96xf32>, tensor<96x257xf32>) -> tensor<300x257xf32>
-      %n = stablehlo.negate %w : tensor<96x257xf32>
-      %m = stablehlo.maximum %n, %z : tensor<96x257xf32>
-      return %y, %m : tensor<300x257xf32>, tensor<96x257xf32> }}""")
-    arrays = whole_numbers(module)
-    want = hilo.interpret(module, *arrays)
-    for backwards in (False, True):
-        folder = tmp_path / str(backwards)
-        folder.mkdir()
-        (got,) = Program(module, folder, backwards=backwards)(arrays)
-        for g, w in zip(got, want, strict=True):
-            np.testing.assert_array_equal(g, w)
 
 
 @needs_emulator

@@ -1,4 +1,4 @@
-"""Running programs that were compiled for AArch64: linked with a driver in C, run by qemu."""
+"""Running object files: linked with a driver in C, run here, or by qemu where they are for AArch64."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from hilo.ir.module import Module
 from hilo.options import Options
 from hilo.pipeline import optimize, portable_code
 
-COMPILERS = ("aarch64-linux-gnu-gcc", "aarch64-none-linux-gnu-gcc")
-EMULATORS = ("qemu-aarch64-static", "qemu-aarch64")
+# Of other machines; here it is the system's compiler, and nothing in between.
+COMPILERS = {"aarch64": ("aarch64-linux-gnu-gcc", "aarch64-none-linux-gnu-gcc")}
+EMULATORS = {"aarch64": ("qemu-aarch64-static", "qemu-aarch64")}
 # Reads numbers of bytes (of the arguments and results of each run), then arguments; writes results.
 DRIVER = r"""
 #include <stdio.h>
@@ -64,14 +65,32 @@ int main(void) {
 """
 
 
-def found(names: Sequence[str]) -> str | None:
-    return next(filter(None, map(shutil.which, names)), None)
+def tools(arch: str) -> tuple[str, list[str]] | None:
+    """The C compiler for a kind of machine, and what runs its programs; None if they are not here."""
+    if arch == Target.host().arch:
+        compiler = shutil.which("gcc") or shutil.which("cc")
+        return (compiler, []) if compiler else None
+    compiler, emulator = (next(filter(None, map(shutil.which, names.get(arch, ()))), None)
+                          for names in (COMPILERS, EMULATORS))  # fmt: skip
+    return (compiler, [emulator]) if compiler and emulator else None
 
 
 needs_emulator = pytest.mark.skipif(
-    not (found(COMPILERS) and found(EMULATORS)),
+    tools("aarch64") is None,
     reason="needs qemu-aarch64 and a C compiler for AArch64 (Debian: qemu-user-static, gcc-aarch64-linux-gnu)",
 )
+
+
+def whole_numbers(module: Module) -> list[np.ndarray]:
+    """Arguments of small whole numbers, whose products and sums are exact in all types, in whatever order."""
+    rng = np.random.default_rng(5)
+    arrays = []
+    for p in module["main"].params:
+        t = p.tensor
+        low, high = (0, 255) if t.dtype.name == "u8" else (-128, 127) if t.dtype.name == "i8" else (-3, 3)
+        x = rng.integers(low, high, t.shape, endpoint=True)
+        arrays.append(np.asarray(x + 1j * x[::-1] if t.dtype.kind == "c" else x).astype(t.dtype.np))
+    return arrays
 
 
 class Program:
@@ -80,8 +99,11 @@ class Program:
     `backwards`: parallel loops go from the last piece to the first.
     """
 
-    def __init__(self, module: Module, folder: Path, target: str = "arm-neon", *, backwards: bool = False,
+    def __init__(self, module: Module, folder: Path, target: str, *, backwards: bool = False,
                  **options: Any) -> None:  # fmt: skip
+        found = tools(Target.named(target).arch)
+        assert found is not None
+        compiler, self.emulator = found
         how = Options.from_env(**options)
         f = optimize(module, "main", how)
         code, header = (portable_code(f, stage, Target.named(target), how) for stage in ("object", "header"))
@@ -94,8 +116,9 @@ class Program:
             has = "hilo_main_constants[" in str(header)
             names += ["-DBACKWARDS", f"-DCONSTANTS={'(void **)hilo_main_constants' if has else '0'}"]
         self.path = folder / "program"
-        command = [found(COMPILERS) or "", "-O1", "-static", "-Wall", "-Wextra", "-Werror", "-Wno-type-limits", *names,
-                   "driver.c", "program.o", "-o", "program", "-lm"]  # fmt: skip
+        static = ["-static"] if self.emulator else []
+        command = [compiler, "-O1", *static, "-Wall", "-Wextra", "-Werror", "-Wno-type-limits", *names, "driver.c",
+                   "program.o", "-o", "program", "-lm"]  # fmt: skip
         subprocess.run(command, cwd=folder, check=True)
         main = module["main"]
         self.arguments = [p.tensor for p in main.params]
@@ -107,8 +130,7 @@ class Program:
         data = [struct.pack(f"<{1 + len(sizes)}q", len(runs), *sizes)]
         data += [np.ascontiguousarray(x, dtype=t.dtype.np).tobytes()
                  for arrays in runs for x, t in zip(arrays, self.arguments, strict=True)]  # fmt: skip
-        done = subprocess.run([found(EMULATORS) or "", str(self.path)], input=b"".join(data), capture_output=True,
-                              check=False)  # fmt: skip
+        done = subprocess.run([*self.emulator, str(self.path)], input=b"".join(data), capture_output=True, check=False)
         assert done.returncode == 0, (done.returncode, done.stderr)
         at = 0
         out: list[list[np.ndarray]] = []
