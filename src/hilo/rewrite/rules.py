@@ -5,17 +5,27 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import CodeType
 from typing import Any
 
 from hilo.ir.op import Op, OpDef
 from hilo.rewrite.compiler import Compiler, Match, readings, required_kinds
 from hilo.rewrite.pattern import Pattern, Symbol
 
+Place = tuple[CodeType, int]  # code, and an instruction in it
 
-def caller(depth: int) -> str:
-    """`rules/algebra.py:12` of the code `depth` frames above the function that asks."""
+
+def caller(depth: int) -> Place:
+    """The place in the code `depth` frames above the function that asks."""
     frame = sys._getframe(depth + 1)
-    return f"{'/'.join(frame.f_code.co_filename.split(os.sep)[-2:])}:{frame.f_lineno}"
+    return frame.f_code, frame.f_lasti
+
+
+def file_and_line(place: Place) -> str:
+    """`rules/algebra.py:12`. Python finds lines by walking through all that is before: too long for each rule."""
+    code, instruction = place
+    line = next((line for start, end, line in code.co_lines() if start <= instruction < end), None)
+    return f"{'/'.join(code.co_filename.split(os.sep)[-2:])}:{line}"
 
 
 class Ready:
@@ -48,19 +58,19 @@ class Rule:
     """`patterns` (alternatives) -> `template`: a variable, a `Const`, or a function of bound names giving an op or
     None.
 
-    A template function may also take `op` (the matched op) and `uses` (how often a value is used, at most). `where` is
-    `file:line`, `example` what the property test fills the pattern's variables with: a type for a value, a value for
-    an attribute; or a function `example(dtype)` that gives ops to try. A rule that may change bits says
+    A template function may also take `op` (the matched op) and `uses` (how often a value is used, at most). `place` is
+    where it is written, `example` what the property test fills the pattern's variables with: a type for a value, a
+    value for an attribute; or a function `example(dtype)` that gives ops to try. A rule that may change bits says
     `changes_values`: it runs only under `fast_math`. `among`: names of ops of which one must be an operand.
     """
 
-    __slots__ = ("_name", "among", "changes_values", "example", "patterns", "reorders_sums", "template", "where")
+    __slots__ = ("_name", "among", "changes_values", "example", "patterns", "place", "reorders_sums", "template")
 
     def __init__(
         self,
         patterns: list[Pattern],
         template: Any,
-        where: str,
+        place: Place | str,
         *,
         name: str = "",
         example: Any = None,
@@ -71,7 +81,7 @@ class Rule:
         self.among = among
         self.patterns = patterns
         self.template = template
-        self.where = where
+        self.place = place
         self.example: Any = example if example is not None else {}
         self.changes_values = changes_values
         self.reorders_sums = reorders_sums
@@ -91,6 +101,13 @@ class Rule:
         among = frozenset(f"stablehlo.{name}" for name in self.among)
         for reading in readings(pattern):
             yield Ready(reading, self, among)
+
+    @property
+    def where(self) -> str:
+        """`rules/algebra.py:12`, where it is written."""
+        if not isinstance(self.place, str):
+            self.place = file_and_line(self.place)
+        return self.place
 
     def __repr__(self) -> str:
         return f"{self.name} ({self.where})"
@@ -123,7 +140,7 @@ class RuleSet:
     ) -> Callable[[Callable[..., Op | None]], Callable[..., Op | None]]:
         """Decorator: the function is the template of a rule for each of `roots` (a symbol: that op with any
         operands)."""
-        where = caller(1)
+        place = caller(1)
         patterns = [r if isinstance(r, Pattern) else r.any for r in roots]
 
         def register(template: Callable[..., Op | None]) -> Callable[..., Op | None]:
@@ -131,7 +148,7 @@ class RuleSet:
                 Rule(
                     patterns,
                     template,
-                    where,
+                    place,
                     name=template.__name__,
                     example=values if example is None else example,
                     changes_values=changes_values,
