@@ -1,4 +1,4 @@
-"""Products of bf16 by pairs (`fast_math` "bf16"): exact where sums are, on odd shapes; strict without the permission."""
+"""Products of bf16 by pairs (`fast_math` "bf16"): exact where sums are, on odd shapes; strict if not permitted."""
 
 from __future__ import annotations
 

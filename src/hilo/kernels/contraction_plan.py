@@ -228,9 +228,10 @@ def choose_tile(m: int, n: int, lanes: int, target: Target) -> tuple[int, int]:
 
 
 def wanted_units(nanoseconds: float, most: int) -> int:
-    """How many parallel units the work is worth."""
+    """How many parallel units the work is worth: an even number, which two threads share best."""
     fewest = FEW_UNITS if nanoseconds >= SHARED_NS else 1
-    return min(most, max(fewest, int(nanoseconds / UNIT_NS) + 1))
+    count = min(most, max(fewest, int(nanoseconds / UNIT_NS) + 1))
+    return min(most, count + count % 2) if count > 1 else count
 
 
 def few_rows(p: Plan, target: Target) -> Plan:

@@ -29,6 +29,7 @@ SCRATCH: Final = 256 << 10  # bytes of stack for that
 BLOCK_TURNS: Final = 256  # sums are made of partial sums of that many terms
 CHUNK: Final = 1 << 16  # elements of a chunk of a long reduction
 FEW_UNITS: Final = 32
+END_NS: Final = 1.0  # of one step of combining lanes, of which there are four for 16
 PANEL: Final = 16 << 10  # bytes of accumulated values of a panel of columns
 FEW_ROWS: Final = 32  # up to which no panels are made of them
 SHORT_ROW: Final = 1 << 10  # bytes, below which fewer rows are taken together
@@ -52,6 +53,7 @@ class Plan:
     wide: int = 0  # places along the reduced dims that are taken together, in panels of many rows; 0: no panels
     panel: int = 0
     side: int = 1  # rows side by side that vectors along them do at a time: all of the last kept loop
+    end: float = 0.0  # nanoseconds (estimated) of combining the lanes of a row's vectors
 
     @property
     def block(self) -> int:
@@ -86,7 +88,8 @@ class Plan:
 
     @property
     def unit_cost(self) -> float:
-        return typical(prod(self.rows.shape)) * self.cost / self.lanes / max(typical(self.units), 1)
+        elements = typical(prod(self.rows.shape)) * self.cost / self.lanes
+        return (elements + typical(prod(self.kept.sizes)) * self.end) / max(typical(self.units), 1)
 
 
 def plan(body: Function, rows: Rows, target: Target) -> Plan:
@@ -126,7 +129,8 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     moved = sum(typical(x.tensor.nbytes) for x in (*body.params, *body.results)) / max(typical(prod(shape)), 1)
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
     unroll = choose("rows.unroll", unroll, [u for u in (1, 2, 4, 8) if typical(along[0]) >= lanes * u or u == 1])
-    p = Plan(rows, kept, reduced, inner, lanes, unroll, cost, side=side)
+    end = END_NS * (lanes.bit_length() - 1) * sum(len(c.dtypes) for c in combiners) if inner else 0.0
+    p = Plan(rows, kept, reduced, inner, lanes, unroll, cost, side=side, end=end)
     _widen(p, body, work, free, target)
     few = typical(p.units) < FEW_UNITS and typical(prod(shape)) > 4 * CHUNK
     if rows.passes == 1 and (p.wide or not any(rows.full)) and free and few:
