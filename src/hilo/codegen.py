@@ -9,12 +9,13 @@ micro-kernels of contractions) forms groups of its own where there is a cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from hilo.errors import Error, Unsupported
+from hilo.ir.dims import typical
 from hilo.loop.nodes import Func
 from hilo.options import Options
 from hilo.plan.entry import chunk_units, emit_entry
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from hilo.trace import Trace
 
 GROUP = 16  # functions per LLVM module
+OUTER_NS = 4000  # of a kernel, beside which the code that calls it does not matter
 MOST_CONSTANTS = 1 << 30  # bytes of constants in an object file: its code must reach them
 
 
@@ -40,9 +42,25 @@ class Code:
         self.target = target
         if portable:
             check_portable(program)
-        self.groups = group(program, portable=portable, cached=cached)
+        self.groups = group(program, portable=portable, cached=cached, quick=self.is_quick)
         self.objects: list[bytes]
         self.loaded: LoadedCode
+
+    def is_quick(self, f: Func) -> bool:
+        """Whether LLVM's quick ways do for `f`: most of its time is spent in what it calls, or it is assembly."""
+        if self.target.arch != "x86_64":
+            return False
+        if f.attrs.get("outer"):
+            return True
+        if "product" not in f.attrs:
+            return False
+        from hilo.backend.x86_products import covers
+
+        return covers(f, self.target)
+
+    def levels(self, most: int = 1) -> list[int]:
+        """How much LLVM is to do about each group: at most `most`."""
+        return [0 if all(map(self.is_quick, g)) else most for g in self.groups]
 
     def llvm_texts(self) -> list[str]:
         from hilo.backend import llvm
@@ -88,7 +106,7 @@ class Code:
         if form == "asm":
             from hilo.backend import cpu
 
-            texts = [cpu.assembly(t, self.target) for t in texts]
+            texts = [cpu.assembly(t, self.target, n) for t, n in zip(texts, self.levels(), strict=True)]
         return "\n".join(texts)
 
 
@@ -123,9 +141,11 @@ def check_portable(program: Program) -> None:
         raise Unsupported(f"custom call target {h.target.name!r} {what}", loc=h.op.loc, op=h.op.kind.full_name)
 
 
-def group(program: Program, *, portable: bool = False, cached: bool = True, entry: str = "entry") -> list[list[Func]]:
+def group(program: Program, *, portable: bool = False, cached: bool = True, entry: str = "entry",
+          quick: Callable[[Func], bool] = lambda f: False) -> list[list[Func]]:  # fmt: skip
     """The program's functions, named, in groups for code generation; the last one holds the one called `entry`.
-    `cached`: what other programs share is apart, so that they find it in the cache."""
+    `cached`: what other programs share is apart, so that they find it in the cache. All of a group are `quick`, or none
+    needs to be."""
     helpers: dict[str, Func] = {}
     kernels: list[Func] = []
     seen: set[int] = set()
@@ -144,15 +164,34 @@ def group(program: Program, *, portable: bool = False, cached: bool = True, entr
 
         last.append(emit_shapes(program))
     needed = called(last)
+    if is_outer(last, program):
+        last[-1].attrs["outer"] = True
     own_helpers = [h for h in helpers.values() if h.attrs.get("rare") or not cached]
     kernels = [*own_helpers, *(k for k in kernels if k.name in needed)]
     shared = [[h] for h in helpers.values() if not h.attrs.get("rare")] if cached else []
-    own = [kernels[i : i + GROUP] for i in range(0, len(kernels), GROUP)]
-    if own and len(own[-1]) + len(last) <= GROUP:
+    parts = [k for k in kernels if not quick(k)], [k for k in kernels if quick(k)]
+    if not all(map(quick, last)):
+        parts = parts[::-1]
+    own = [part[i : i + GROUP] for part in parts for i in range(0, len(part), GROUP)]
+    if own and len(own[-1]) + len(last) <= GROUP and quick(own[-1][0]) == all(map(quick, last)):
         own[-1] = [*own[-1], *last]
     else:
         own.append(last)
     return [*shared, *own]
+
+
+def is_outer(entry: Sequence[Func], program: Program) -> bool:
+    """Whether a program's time is spent in its kernels: these are called one after the other and take their time."""
+    if len(entry) > 1 or any(h.target.convention == "llvm" for h in program.hosts):
+        return False
+    stack = [entry[0].body]
+    while stack:
+        for n in stack.pop().nodes:
+            if n.kind in ("for", "while"):
+                return False
+            stack.extend(n.blocks)
+    kernels = [call.lowered.phases for call in program.calls()]
+    return sum(typical(p.units) * p.unit_cost for phases in kernels for p in phases) >= OUTER_NS * len(kernels)
 
 
 def called(funcs: Iterable[Func]) -> set[str]:
@@ -180,7 +219,8 @@ def generate(program: Program, target: Target, options: Options, trace: Trace | 
     texts = code.llvm_texts()
     times.append(perf_counter())
     spent = Spent()
-    objects = [object_for(text, target, store, options.opt, spent) for text in texts]
+    objects = [object_for(text, target, store, n, spent)
+               for text, n in zip(texts, code.levels(options.opt), strict=True)]  # fmt: skip
     times.append(perf_counter())
     code.objects = objects
     code.loaded = jit.load(objects, ["entry"] if program.symbols is None else ["entry", "shapes"])

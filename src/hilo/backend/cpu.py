@@ -80,9 +80,9 @@ def compile(text: str, target: Target, opt: int = OPT_LEVEL, spent: Spent | None
     return _generate(text, target, "object", opt, Spent() if spent is None else spent)
 
 
-def assembly(text: str, target: Target) -> str:
+def assembly(text: str, target: Target, opt: int = OPT_LEVEL) -> str:
     """The assembly for a module of LLVM IR text, for reading and for tests."""
-    return _generate(text, target, "assembly", OPT_LEVEL, Spent()).decode()
+    return _generate(text, target, "assembly", opt, Spent()).decode()
 
 
 @record

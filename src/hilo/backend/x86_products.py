@@ -13,7 +13,7 @@ from typing import Final
 
 from hilo.backend.target import Target
 from hilo.loop.nodes import SIZES, Func
-from hilo.loop.product import GROUP, PARAMS, SEGMENTS_PARAMS, Product
+from hilo.loop.product import GROUP, PARAMS, SEGMENTS_PARAMS, Packing, Product
 
 # System V: six arguments are in registers, the others on the stack; of the free registers some are kept for the caller.
 _ARGUMENTS: Final = ("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9")
@@ -25,14 +25,28 @@ _FORMS: Final = {  # of scalars: move, broadcast, add, multiply and add
     "i32": ("vmovdqu32", "vpbroadcastd", "vpaddd", "vpdpbusd"),
 }
 _LINE: Final = 64
+MASKS: Final = 7  # registers for them, apart from the one that means none
 
 
 def assembly(f: Func, target: Target, private: bool = False) -> list[str] | None:
     """The lines of `f`, if it is a product that there is code for on `target`; `private`: no other object sees it."""
-    p: Product | None = f.attrs.get("product")
+    made = _writer(f, target)
+    return made.lines(private) if made is not None else None
+
+
+def covers(f: Func, target: Target) -> bool:
+    """Whether there is code for `f`."""
+    return _writer(f, target) is not None
+
+
+def _writer(f: Func, target: Target) -> _Writer | _Packer | None:
+    p: Product | Packing | None = f.attrs.get("product")
     if p is None or target.arch != "x86_64" or not target.has_fma:
         return None
     wide = target.has_masks and target.vector_bytes == 64
+    if isinstance(p, Packing):
+        whole = p.lanes * SIZES[p.scalar] == target.vector_bytes and p.narrow in ("", "bf16")
+        return _Packer(f.name, p) if wide and whole and p.vectors <= MASKS else None
     if not wide and (p.masked or p.half or target.vector_bytes != 32):
         return None
     known = (p.combine == "fma" and p.scalar in ("f32", "f64")) or (p.combine == "dot4" and wide and target.has_dot4)
@@ -40,7 +54,65 @@ def assembly(f: Func, target: Target, private: bool = False) -> list[str] | None
     if not known or not widened or p.lanes * SIZES[p.scalar] != target.vector_bytes:
         return None
     made = (_Segments if p.segments else _Tile)(f.name, p, wide)
-    return made.lines(private) if made.fits else None
+    return made if made.fits else None
+
+
+def _function(name: str, private: bool, saved: Sequence[str], body: Sequence[str]) -> list[str]:
+    """A function that keeps some registers for its caller."""
+    head = [".text", ".p2align 5", f".type {name},@function", f"{name}:"]
+    if not private:
+        head.insert(0, f".globl {name}")
+    saves, restores = [f"pushq {r}" for r in saved], [f"popq {r}" for r in reversed(saved)]
+    return [*head, *saves, *body, *restores, "vzeroupper", "retq", f".size {name}, .-{name}"]
+
+
+def _load(move: str, narrow: str, offset: int, pointer: str, to: str, live: str) -> list[str]:
+    """Load a vector, or widen one of bf16, `offset` bytes of the wide ones after `pointer`; `live`: its mask."""
+    if narrow:
+        return [f"vpmovzxwd {offset // 2}({pointer}), {to}{live}", f"vpslld $16, {to}, {to}"]
+    return [f"{move} {offset}({pointer}), {to}{live}"]
+
+
+class _Packer:
+    """Panels of B, copied; see `kernels.convolution_tile.pack`."""
+
+    def __init__(self, name: str, p: Packing) -> None:
+        self.name, self.p = name, p
+
+    def lines(self, private: bool) -> list[str]:
+        """The whole function."""
+        p, name = self.p, self.name
+        step, move = p.lanes * SIZES[p.scalar], _FORMS[p.scalar][0]
+        to, source, b_k, b_segment, segments, k = _ARGUMENTS
+        read, row, rows, written, panels = _FREE[:5]
+        saved = _FREE[_SCRATCH:5]
+        above = 8 * (len(saved) + 1)
+        live, count, to_panel, source_panel = (f"{above + 8 * i}(%rsp)" for i in range(4))
+        text = [f"movq {live}, {read}", f"xorl {_low(row)}, {_low(row)}"]
+        for j in range(p.vectors):  # masks, of no lane where none is there
+            text += [f"movq $-1, {rows}", f"bzhiq {read}, {rows}, {rows}", f"kmovq {rows}, %k{j + 1}",
+                     f"subq ${p.lanes}, {read}", f"cmovsq {row}, {read}"]  # fmt: skip
+        copies = []
+        for j in range(p.vectors):
+            copies += _load(move, p.narrow, step * j, read, f"%zmm{j}", f"{{%k{j + 1}}}{{z}}")
+            copies.append(f"{move} %zmm{j}, {step * j}({written})")
+        at = f".L{name}"
+        text += [
+            f"testq {k}, {k}", f"jle {at}.end", f"testq {segments}, {segments}", f"jle {at}.end", f"cmpq $0, {count}",
+            f"jle {at}.end",
+            f"{at}.segment:", f"movq {source}, {row}", f"movq {k}, {rows}",
+            f"{at}.row:", f"movq {row}, {read}", f"movq {to}, {written}", f"movq {count}, {panels}",
+            f"{at}.panel:", *copies, f"addq {source_panel}, {read}", f"addq {to_panel}, {written}",
+            f"decq {panels}", f"jne {at}.panel",
+            f"addq {b_k}, {row}", f"addq ${step * p.vectors}, {to}", f"decq {rows}", f"jne {at}.row",
+            f"addq {b_segment}, {source}", f"decq {segments}", f"jne {at}.segment", f"{at}.end:",
+        ]  # fmt: skip
+        return _function(name, private, saved, text)
+
+
+def _low(register: str) -> str:
+    """The lower half of a 64-bit register."""
+    return f"{register}d" if register[2].isdigit() else register.replace("%r", "%e")
 
 
 class _Writer:
@@ -72,12 +144,7 @@ class _Writer:
     def lines(self, private: bool) -> list[str]:
         """The whole function."""
         self.write()
-        head = [".text", ".p2align 5", f".type {self.name},@function", f"{self.name}:"]
-        if not private:
-            head.insert(0, f".globl {self.name}")
-        saves = [f"pushq {r}" for r in self.saved]
-        restores = [f"popq {r}" for r in reversed(self.saved)]
-        return [*head, *saves, *self.text, *restores, "vzeroupper", "retq", f".size {self.name}, .-{self.name}"]
+        return _function(self.name, private, self.saved, self.text)
 
     def write(self) -> None:
         """Write what is between the saving of registers and the end."""
@@ -137,11 +204,7 @@ class _Writer:
 
     def load_b(self, j: int, b: str, to: str) -> None:
         """Vector j of the row of B at `b`."""
-        live = self.mask(j, "{z}")
-        if self.p.narrow:
-            self.emit(f"vpmovzxwd {self.step // 2 * j}({b}), {to}{live}", f"vpslld $16, {to}, {to}")
-        else:
-            self.emit(f"{self.move} {self.step * j}({b}), {to}{live}")
+        self.emit(*_load(self.move, self.p.narrow, self.step * j, b, to, self.mask(j, "{z}")))
 
     def mask(self, j: int, others: str = "") -> str:
         """Of vector j: the lanes that are there, and what becomes of the others."""

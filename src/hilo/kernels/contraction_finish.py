@@ -5,16 +5,18 @@ Imports loop, kernels.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from hilo.ir import dtypes
 from hilo.ir.types import TensorType
 from hilo.kernels.contraction_plan import Plan, Recipe
+from hilo.kernels.items import digest
 from hilo.kernels.loops import Vector
 from hilo.kernels.memory import Buffer, pointer
 from hilo.loop import arith, index
-from hilo.loop.builder import I64, Builder, Node
+from hilo.loop.builder import I64, PTR, Builder, Func, Node
 from hilo.loop.element import Elem, held_type
 from hilo.loop.index import Index
 
@@ -55,7 +57,23 @@ class Finish:
         else:
             self.where = "partial"
         self.needs_finish = not (self.where == "result" and raw)
+        self.helpers: dict[str, Func] = {}  # functions that phases call
         self.scratch = splits * bt * m * n * r.size if self.where == "partial" else 0
+
+    def helper(self, func: Func) -> str:
+        """A function that a phase calls; gives its name."""
+        self.helpers[func.name] = func
+        return func.name
+
+    def apart(self, b: Builder, bufs: Node, batch: Index, args: Sequence[Node], write: Callable[..., None]) -> None:
+        """Call a function of its own that `write(builder, bufs, batch, *args)` writes, once for equal ones."""
+        params = [(f"x{i}", x.type) for i, x in enumerate(args)]
+        f = Func("contraction_finish", [("bufs", PTR), ("batch", I64), *params], inline="never", rare=True)
+        inner = Builder(f)
+        write(inner, f.params[0], index.loop_var(f.params[1], 0, self.elements[0]), *f.params[2:])
+        inner.ret()
+        f.name = f"contraction_finish_{digest(f)}"
+        b.call(self.helper(f), (bufs, index.node(b, batch), *args))
 
     def combine_unit(self, b: Builder, bufs: Node, u: Node) -> None:
         """Add up a row's partial sums in order, then finish."""
@@ -116,7 +134,7 @@ class Finish:
         bufs: Node,
         batch: Index,
         m0: Node,
-        rows: int,
+        rows: Node,
         n0: Node,
         count: Node,
         tile: Node,

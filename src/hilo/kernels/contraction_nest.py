@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from hilo.ir.dims import typical
@@ -10,13 +11,14 @@ from hilo.kernels import microkernel
 from hilo.kernels.contraction_bound import Panels
 from hilo.kernels.contraction_finish import Finish
 from hilo.kernels.contraction_pack import phase_func
-from hilo.kernels.contraction_panels import PanelTurn, copy_panels, copy_run, turn
-from hilo.kernels.contraction_plan import Plan, Recipe, turned_bytes
-from hilo.kernels.contraction_sizes import rests
+from hilo.kernels.contraction_panels import PanelTurn, copy_run, turn
+from hilo.kernels.contraction_plan import OUTER_PRODUCTS, Plan, Recipe, turned_bytes
+from hilo.kernels.contraction_sizes import is_static, rests
+from hilo.kernels.convolution_tile import Pack, pack
 from hilo.kernels.lowered import Phase
 from hilo.kernels.memory import pointer
 from hilo.loop import index
-from hilo.loop.builder import Builder, Func, Node
+from hilo.loop.builder import Builder, Node
 from hilo.loop.index import Index
 from hilo.record import record
 
@@ -73,13 +75,13 @@ class Nest(Finish):
         super().__init__(p, r, out, swapped, epilogue, scratch_number, target)
         self.a, self.b_place, self.start, self.kept = a, b, start, kept
         self.b_size = microkernel.memory_size(r.scalar, b.narrow)
-        self.helpers: dict[str, Func] = {}
 
     # ---- phases
     def phases(self) -> list[Phase]:
         p = self.p
         unit = {"tile": self.tile_unit, "inner": self.inner_unit, "stream": self.stream_unit}[p.kind]
         main = phase_func("contraction", unit)
+        main.attrs["outer"] = self.is_outer
         out = [Phase(main, p.units, p.unit_cost, list(self.helpers.values()))]
         if p.blocks[0] > 1:
             bt, m, n = self.elements
@@ -87,9 +89,23 @@ class Nest(Finish):
             out.append(Phase(func, bt * m, n * (p.blocks[0] + 1) * 0.3))
         return out
 
-    def helper(self, func: Func) -> str:
-        self.helpers[func.name] = func
-        return func.name
+    def finished(self, b: Builder, bufs: Node, batch: Index, args: Sequence[Node], write: Callable[..., None]) -> None:
+        """`write(b, bufs, batch, *args)`, in a function of its own if this one's code is made quickly."""
+        if self.is_outer:
+            self.apart(b, bufs, batch, args, write)
+        else:
+            write(b, bufs, batch, *args)
+
+    @property
+    def is_outer(self) -> bool:
+        """Whether units spend their time in what they call, so that their own code may be made quickly."""
+        p = self.p
+        if not is_static(p.sizes) or p.turned_a:
+            return False
+        _, _, n, k = p.sizes
+        depth = min(p.block_k if p.kind == "tile" else p.split_k, k)
+        width = {"tile": p.vectors, "inner": p.vectors / p.lanes, "stream": min(p.block_n, n) / p.lanes}[p.kind]
+        return p.rows * width * depth >= OUTER_PRODUCTS
 
     @property
     def far(self) -> bool:
@@ -222,7 +238,7 @@ class Nest(Finish):
                         ],
                     )
                     if self.where == "stack":
-                        self.finish(b, bufs, batch, i, rows, j, live, ct, c_row)
+                        self.finished(b, bufs, batch, (i, b.i64(rows), j, live, ct, c_row), self.finish)
 
                 whole = m // p.rows * p.rows
                 b.for_(m0, b.smin(m1, whole), p.rows, lambda i: tile(i, p.rows))
@@ -264,21 +280,26 @@ class Nest(Finish):
 
                 b.for_(0, kc, 1, step)
 
+            def place(lo: Node, j: Node) -> Node:
+                """Of the panel of column `j` among packed ones that begin with the one of column `lo`."""
+                return b.gep(panels, b.mul(b.sub(j, lo), p.block_k * size)) if panels is not None else bk
+
             def each_panel(lo: Node, hi: Node, f: PanelTurn) -> None:
                 """`f` for the panels of columns lo..hi, with the place of each among packed ones that begin at lo."""
+                b.for_(lo, b.smin(hi, widest), p.width, lambda j: f(j, place(lo, j), p.vectors, p.lanes, False))
+                edge(lo, hi, f)
 
-                def place(j: Node) -> Node:
-                    return b.gep(panels, b.mul(b.sub(j, lo), p.block_k * size)) if panels is not None else bk
+            def edge(lo: Node, hi: Node, f: PanelTurn) -> None:
+                """`f` for the last panels, if columns lo..hi have them."""
+                if n % p.width == 0:
+                    return
 
-                b.for_(lo, b.smin(hi, widest), p.width, lambda j: f(j, place(j), p.vectors, p.lanes, False))
-                if n % p.width:
+                def last() -> None:
+                    for offset, vectors, lanes, masked in p.edges(n % p.width, self.target):
+                        j = b.i64(widest + offset)
+                        f(j, place(lo, j), vectors, lanes, masked)
 
-                    def edge() -> None:
-                        for offset, vectors, lanes, masked in p.edges(n % p.width, self.target):
-                            j = b.i64(widest + offset)
-                            f(j, place(j), vectors, lanes, masked)
-
-                    b.if_(b.cmp("eq", hi, n), edge)
+                b.if_(b.cmp("eq", hi, n), last)
 
             def turned(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
                 source = b.gep(bk, b.mul(j, b_col))
@@ -286,19 +307,33 @@ class Nest(Finish):
                 name = self.helper(turn(r.scalar, narrow, lanes, self.target.has_masks))
                 b.call(name, [at, width, source, b.i64(b_col), kc, live, b.i64(vectors)])
 
+            def copied(j: Node, at: Node, vectors: int, lanes: int, live: Node, count: Node) -> None:
+                """Copy `count` panels from column `j` on."""
+                masks = self.target.has_masks and lanes > 1
+                name = self.helper(pack(Pack(r.scalar, narrow, vectors, lanes, masks)))
+                to_panel, from_panel = b.i64(p.block_k * p.width * size), b.i64(p.width * self.b_size)
+                one, source = b.i64(1), b.gep(bk, b.mul(j, self.b_size))
+                b.call(name, [at, source, b.i64(b_row), b.i64(0), one, kc, live, count, to_panel, from_panel])
+
+            def copy_panels(lo: Node, hi: Node) -> None:
+                if n >= p.width:
+                    count = b.binary("udiv", b.sub(b.smax(b.smin(hi, widest), lo), lo), p.width)
+                    copied(lo, place(lo, lo), p.vectors, p.lanes, b.i64(p.width), count)
+                edge(lo, hi, lambda j, at, v, l, _: copied(j, at, v, l, b.smin(b.sub(n, j), v * l), b.i64(1)))
+
             def together_from(lo: Node) -> None:
                 hi = b.smin(b.add(lo, together), n1)
 
-                def pack() -> None:
+                def fill() -> None:
                     if p.transpose_b:
                         each_panel(lo, hi, turned)
                     else:
-                        copy_panels(b, r.scalar, narrow, bk, b_row, kc, n, lambda f: each_panel(lo, hi, f))
+                        copy_panels(lo, hi)
 
                 if given is None:
-                    pack()
+                    fill()
                 else:
-                    b.if_(b.xor(given, 1), pack)
+                    b.if_(b.xor(given, 1), fill)
                 each_panel(lo, hi, columns)
 
             if a_panels is not None:
@@ -314,7 +349,7 @@ class Nest(Finish):
             b.for_(k0, k1, p.block_k, over_k)
         if self.needs_finish and self.where != "stack" and p.blocks[0] == 1:
             begin, end = (n0, n1) if self.parts == 1 else (b.lshr(n0, 1), b.lshr(n1, 1))
-            self.finish_rows(b, bufs, batch, m0, m1, begin, end, c)
+            self.finished(b, bufs, batch, (m0, m1, begin, end, c), self.finish_rows)
 
     def inner_unit(self, b: Builder, bufs: Node, u: Node) -> None:
         p, r, size = self.p, self.r, self.r.size
@@ -352,7 +387,7 @@ class Nest(Finish):
         if n % p.vectors:
             b.if_(b.cmp("eq", n1, n), lambda: all_rows(b.i64(whole), n % p.vectors))
         if self.needs_finish and p.blocks[0] == 1:
-            self.finish_rows(b, bufs, batch, b.i64(0), b.i64(m), n0, n1, c)
+            self.finished(b, bufs, batch, (b.i64(0), b.i64(m), n0, n1, c), self.finish_rows)
 
     def stream_unit(self, b: Builder, bufs: Node, u: Node) -> None:
         p, r, size = self.p, self.r, self.r.size
@@ -378,4 +413,4 @@ class Nest(Finish):
             name, [a, b.i64(self.a.column * size), bp, b.i64(self.b_place.row * self.b_size), ct, b.sub(k1, k0), width]
         )
         if self.needs_finish and p.blocks[0] == 1:
-            self.finish_rows(b, bufs, batch, b.i64(0), b.i64(1), n0, n1, c)
+            self.finished(b, bufs, batch, (b.i64(0), b.i64(1), n0, n1, c), self.finish_rows)

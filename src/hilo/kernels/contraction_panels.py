@@ -7,42 +7,11 @@ from functools import cache
 from typing import Final
 
 from hilo.ir.dtypes import dtype
-from hilo.kernels.microkernel import load_b, memory_size
+from hilo.kernels.microkernel import memory_size
 from hilo.loop import arith
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
 
 PanelTurn = Callable[[Node, Node, int, int, bool], None]  # column, place, vectors, lanes, masked
-
-
-def copy_panels(
-    b: Builder,
-    scalar: str,
-    narrow: str,
-    source: Node,
-    b_row: int,
-    kc: Node,
-    n: int,
-    each_panel: Callable[[PanelTurn], None],
-) -> None:
-    """Copy `kc` rows of panels. Row k of B is at source + k * b_row and has `n` columns; all panels of a row are copied
-    before the next row is read."""
-    size, b_size = VType(scalar).size, memory_size(scalar, narrow)
-
-    def row(k: Node) -> None:
-        def copy(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
-            v = VType(scalar, lanes)
-            step = lanes * size
-            src = b.gep(source, b.add(b.mul(k, b_row), b.mul(j, b_size)))
-            dst = b.gep(at, b.mul(k, vectors * step))
-            for x in range(vectors):
-                mask = None
-                if masked and x == vectors - 1:
-                    mask = b.cmp("slt", b.iota(I64.with_lanes(lanes)), b.sub(n, b.add(j, x * lanes)))
-                b.store(b.gep(dst, x * step), load_b(b, src, b.i64(x * lanes * b_size), v, narrow, mask))
-
-        each_panel(copy)
-
-    b.for_(0, kc, 1, row)
 
 
 def copy_run(b: Builder, scalar: str, source: Node, to: Node, count: int, lanes: int) -> None:

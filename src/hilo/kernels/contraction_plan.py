@@ -40,6 +40,7 @@ TURNED_UNITS: Final = 8  # at most, as each copies its blocks of A and B
 TURNED_K: Final = 256  # of a packed block of A
 TURNED_BYTES: Final = 320 << 10  # of it at most, on the stack
 CROWDED_ROWS: Final = 8  # lines that one set of a first-level cache holds
+OUTER_PRODUCTS: Final = 1200  # of vectors in a micro-kernel, beside which the code that calls it does not matter
 LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
 PAIRED_ROWS: Final = 8  # from which packing B by pairs of bf16 pays

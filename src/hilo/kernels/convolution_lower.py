@@ -14,6 +14,7 @@ from hilo.kernels import convolution_walk as walk
 from hilo.kernels.contraction_algebra import Dim
 from hilo.kernels.contraction_bound import FEWEST, Panels
 from hilo.kernels.contraction_finish import store
+from hilo.kernels.contraction_plan import OUTER_PRODUCTS
 from hilo.kernels.convolution_plan import SKEW, Plan, crowded, plan
 from hilo.kernels.convolution_regions import Problem
 from hilo.kernels.elementwise import new_func
@@ -111,7 +112,8 @@ class Implicit:
         b = Builder(func)
         bufs, begin, end = func.params
         table = self.table(b, bufs).write(b)
-        b.call(self.helper(walk.walk()), (bufs, table, begin, end))
+        func.attrs["outer"] = outer = p.products >= OUTER_PRODUCTS
+        b.call(self.helper(walk.walk(outer)), (bufs, table, begin, end))
         b.ret()
         units = p.units_m * p.units_n
         self.phases.append(Phase(func, units, p.cost / units, self.helpers))
@@ -177,6 +179,7 @@ class Implicit:
         row_bytes = p.width * size
         block = p.segments_step * p.inner_step * row_bytes
         rows = max(r.rows * r.pair for r in p.regions)
+        whole, edge = self.epilogue is not None or not direct, q.outputs % p.width != 0  # what is finished
         narrow = "" if self.x.b.dtype is self.held else self.x.b.dtype.name
         pack = tile.Pack(self.held.name, narrow, p.vectors, p.lanes, self.target.has_masks)
         head: dict[str, int | Node] = {
@@ -185,7 +188,7 @@ class Implicit:
             "result": pointer(b, bufs, self.result),
             "sums": b.alloca(max(slots * p.together, (p.slots if several else rows) * row_bytes)),
             "packed": b.alloca(block * p.together) if p.packs else 0,
-            "finish": b.funcptr(self.helper(self.finish())),
+            "finish": b.funcptr(self.helper(self.finish(whole, edge))) if whole or edge else 0,
             "pack": b.funcptr(self.helper(tile.pack(pack))) if p.packs else 0,
             "touch": pointer(b, bufs, self.result if self.residual is None else self.first + self.residual),
             "units_m": p.units_m,
@@ -258,8 +261,8 @@ class Implicit:
             out.append(record)
         return out
 
-    def finish(self) -> Func:
-        """What is done with a tile of sums: rounding, the epilogue, storing."""
+    def finish(self, whole: bool, edge: bool) -> Func:
+        """What is done with a tile of sums, of `whole` panels and of one at the `edge`: rounding, epilogue, storing."""
         p, size, epilogue, out = self.p, self.size, self.epilogue, self.x.out
         n, m = p.problem.outputs, p.problem.rows
         stored = epilogue.out if epilogue else out
@@ -301,7 +304,7 @@ class Implicit:
             else:
                 b.for_(0, live, 1, one)
 
-        func = walk.finish(p.width, n % p.width != 0, row)
+        func = walk.finish(p.width, whole, edge, row)
         func.name = f"conv_finish.{digest(func)}"  # equal ones are one
         func.attrs["rare"] = True
         return func

@@ -62,6 +62,12 @@ class Plan:
         return self.vectors * self.lanes
 
     @property
+    def products(self) -> int:
+        """Of vectors, in most tiles."""
+        rows = max((*self.heights, *(2 * h for h in self.pairs)), default=0)
+        return rows * self.vectors * self.segments_step * self.inner_step
+
+    @property
     def panels(self) -> int:
         return -(-self.problem.outputs // self.width)
 

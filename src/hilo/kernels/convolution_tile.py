@@ -13,7 +13,7 @@ from typing import Final
 
 from hilo.kernels.microkernel import add_products, columns_of, elements, load_b, memory_size, multiples, over_k
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
-from hilo.loop.product import SEGMENTS_PARAMS, Product
+from hilo.loop.product import PACKING_PARAMS, SEGMENTS_PARAMS, Packing, Product
 from hilo.record import record
 
 
@@ -126,18 +126,7 @@ class Pack:
         return f"conv_pack_{self.scalar}{self.narrow}_{self.vectors}x{self.lanes}{'m' if self.masks else ''}"
 
 
-PACK_PARAMS: Final = [
-    ("to", PTR),
-    ("source", PTR),
-    ("b_k", I64),
-    ("b_segment", I64),
-    ("segments", I64),
-    ("k", I64),
-    ("live", I64),
-    ("panels", I64),
-    ("to_panel", I64),
-    ("source_panel", I64),
-]
+PACK_PARAMS: Final = [(n, PTR if n in ("to", "source") else I64) for n in PACKING_PARAMS]
 
 
 @cache
@@ -145,6 +134,8 @@ def pack(t: Pack) -> Func:
     """Copy `segments` x `k` rows of some panels, all panels of a row before the next row; columns of a panel from
     `live` on become zeros."""
     f = Func(t.name, PACK_PARAMS, inline="never")
+    if t.masks:
+        f.attrs["product"] = Packing(t.scalar, t.narrow, t.vectors, t.lanes)
     b = Builder(f)
     to, source, b_k, b_segment, segments, k, live, panels, to_panel, source_panel = f.params
     v = VType(t.scalar, t.lanes)
@@ -161,7 +152,7 @@ def pack(t: Pack) -> Func:
 
         b.for_(0, segments, 1, segment, (to,))
 
-    def whole(src: Node, dst: Node) -> None:
+    def unmasked(src: Node, dst: Node) -> None:
         for j in range(t.vectors):
             b.store(b.gep(dst, j * step), load_b(b, src, b.i64(j * t.lanes * size), v, t.narrow, None))
 
@@ -177,7 +168,9 @@ def pack(t: Pack) -> Func:
         b.for_(0, live, 1, lambda j: b.store(
             b.gep(dst, b.mul(j, v.size)), load_b(b, src, b.mul(j, size), one, t.narrow, None)) and None)  # fmt: skip
 
-    edge = masked if t.masks else one_by_one
-    b.if_(b.cmp("eq", live, t.vectors * t.lanes), lambda: rows(whole), lambda: rows(edge))
+    if t.masks:
+        rows(masked)
+    else:
+        b.if_(b.cmp("eq", live, t.vectors * t.lanes), lambda: rows(unmasked), lambda: rows(one_by_one))
     b.ret()
     return f

@@ -83,9 +83,11 @@ def takes(rows: Sequence[int]) -> list[int]:
 
 
 @cache
-def walk() -> Func:
-    """void conv_walk(ptr bufs, ptr table, i64 begin, i64 end): the units begin..end."""
-    f = Func(NAME, [("bufs", PTR), ("table", PTR), ("begin", I64), ("end", I64)], inline="never")
+def walk(outer: bool) -> Func:
+    """void conv_walk(ptr bufs, ptr table, i64 begin, i64 end): the units begin..end. `outer`: tiles take so long that
+    the code around them does not matter."""
+    params = [("bufs", PTR), ("table", PTR), ("begin", I64), ("end", I64)]
+    f = Func(f"{NAME}_outer" if outer else NAME, params, inline="never", outer=outer)
     b = Builder(f)
     _Walk(b, *f.params)
     b.ret()
@@ -301,12 +303,12 @@ FINISH_PARAMS: Final = [
 ]
 
 
-def finish(width: int, edge: bool, row: Callable[[Builder, Node, Node, Node, Node, Node], None]) -> Func:
+def finish(width: int, whole: bool, edge: bool, row: Callable[[Builder, Node, Node, Node, Node, Node], None]) -> Func:
     """The function that finishes a tile of sums: a row of the first group is `row_bytes` after the one before, the
     second group `group_bytes` after the first; in the result that is `m_row` and `m_group` rows, from row `m` on.
 
-    `row(b, bufs, row of the result, sums, column, live)` for each: `live` sums of `width` count; once for whole rows
-    and, where there is an `edge`, once for the rows there.
+    `row(b, bufs, row of the result, sums, column, live)` for each: `live` sums of `width` count; once for `whole` rows,
+    where these are finished, and once for the rows at an `edge`, where there is one.
     """
     f = Func("conv_finish", FINISH_PARAMS)
     b = Builder(f)
@@ -323,9 +325,9 @@ def finish(width: int, edge: bool, row: Callable[[Builder, Node, Node, Node, Nod
 
         b.for_(0, 2, 1, half)
 
-    if edge:
+    if whole and edge:
         b.if_(b.cmp("eq", live, width), lambda: all_rows(b.i64(width)), lambda: all_rows(live))
     else:
-        all_rows(b.i64(width))
+        all_rows(b.i64(width) if whole else live)
     b.ret()
     return f

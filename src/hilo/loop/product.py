@@ -1,7 +1,8 @@
-"""`Product`: what the innermost functions of products of matrices do, in words that a backend may know. Imports record.
+"""`Product` and `Packing`: what the innermost functions of products of matrices do, in words that a backend may know.
+Imports record.
 
-A `Func` with the attribute `product` has a body like any other, which says what it does. A backend that has code for
-such a function at hand may take that instead: it depends on these few numbers alone.
+A `Func` with such an attribute `product` has a body like any other, which says what it does. A backend that has code
+for such a function at hand may take that instead: it depends on these few numbers alone.
 """
 
 from __future__ import annotations
@@ -17,6 +18,19 @@ SEGMENTS_PARAMS: Final = (
     "a", "b", "k", "a_row", "b_k", "ahead", "ahead_k", "a_group", "segments", "a_segment", "b_segment",
     "c", "c_row", "c_group", "more", "touch", "touch_row", "touch_group",
 )  # fmt: skip
+PACKING_PARAMS: Final = ("to", "source", "b_k", "b_segment", "segments", "k", "live", "panels", "to_panel",
+                         "source_panel")  # fmt: skip
+
+
+@record(frozen=True)
+class Packing:
+    """Panels of B, `vectors` vectors of `lanes` elements of type `scalar`, are copied together (`narrow`: widened from
+    that type), see `kernels.convolution_tile.pack`; masks leave out what is not there."""
+
+    scalar: str
+    narrow: str
+    vectors: int
+    lanes: int
 
 
 @record(frozen=True)
