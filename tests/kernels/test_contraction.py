@@ -31,6 +31,7 @@ from hilo.kernels.contraction_plan import (
 )
 from hilo.kernels.epilogue import Epilogue
 from hilo.loop import arith
+from hilo.record import replace
 
 TARGETS = [t for t in map(Target.named, ("host", "x86-avx512", "x86-avx2", "x86-sse2")) if Target.host().includes(t)]
 TYPES = [
@@ -251,6 +252,16 @@ def test_units_of_copied_rows_give_the_same_bits() -> None:
     kernel = Kernel(lower(op, target), target)
     one, many = (kernel(arrays, [op.tensor], pieces)[0].copy() for pieces in (1, 5))
     np.testing.assert_array_equal(one, many)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
+@pytest.mark.parametrize("n", [64, 80, 61])
+def test_results_that_no_cache_holds_go_past_it(target: Target, n: int) -> None:
+    small = replace(target, l3=8 << 10)
+    op = matmul(100, 40, n)
+    helpers = lower(op, small).phases[-1].helpers
+    assert any(f.name.endswith("s") for f in helpers) == (n % 16 == 0 and target.vector_bytes >= 32)
+    check(op, small)
 
 
 def test_the_transposed_product_where_it_takes_fewer_vectors() -> None:

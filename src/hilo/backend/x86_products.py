@@ -219,7 +219,9 @@ class _Writer:
     def store_row(self, pointer: str, row: int) -> None:
         """Write a row of sums to memory."""
         for j in range(self.p.vectors):
-            self.emit(f"{self.move} {self.sums[row * self.p.vectors + j]}, {self.step * j}({pointer}){self.mask(j)}")
+            mask = self.mask(j)
+            move = "vmovntps" if self.p.streams and not mask else self.move
+            self.emit(f"{move} {self.sums[row * self.p.vectors + j]}, {self.step * j}({pointer}){mask}")
 
     def each_row(self, pointer: str, stride: str, what: Callable[[str, int], None], second: str = "") -> None:
         """`what(pointer, row)` for the rows of a tile in memory, each `stride` after the one before; with `second`, the

@@ -15,8 +15,9 @@ from hilo.kernels.contraction_panels import PanelTurn, copy_run, turn
 from hilo.kernels.contraction_plan import OUTER_PRODUCTS, Plan, Recipe, turned_bytes
 from hilo.kernels.contraction_sizes import is_static, rests
 from hilo.kernels.convolution_tile import Pack, pack
+from hilo.kernels.elementwise import streams
 from hilo.kernels.lowered import Phase
-from hilo.kernels.memory import pointer
+from hilo.kernels.memory import RESULT_ALIGN, pointer
 from hilo.loop import index
 from hilo.loop.builder import Builder, Node
 from hilo.loop.index import Index
@@ -113,6 +114,15 @@ class Nest(Finish):
         _, _, n, k = self.p.sizes
         return k * n * self.b_size > self.target.l2
 
+    @property
+    def streams(self) -> bool:
+        """Whether sums go past the caches: each is stored once, in whole lines, and all are too large for a cache."""
+        p, lines = self.p, RESULT_ALIGN
+        once = self.where == "result" and not self.needs_finish and p.blocks[0] == 1 and self.parts == 1
+        n, k = p.sizes[2:]
+        whole = isinstance(n, int) and isinstance(k, int) and p.block_k >= k and n * self.r.size % lines == 0
+        return once and whole and p.lanes * self.r.size % 32 == 0 and streams(self.stored, self.target)
+
     # ---- units
     def unit_parts(self, b: Builder, u: Node) -> tuple[Index, Index, Node, Node, Node, Node, Node, Node]:
         """(split, batch, first and last row, column, k) of unit `u`."""
@@ -154,7 +164,8 @@ class Nest(Finish):
         # B stays in the second-level cache: what is fetched ahead is A, once, while its first panel is used.
         dense = self.a.column == 1 and self.a.row == k and not p.turned_a and p.block_k >= k
         fetches_a = dense and n > p.width and k * n * self.b_size <= self.target.l2 // 4
-        touches = self.where != "stack" and p.block_k >= TOUCHED_K
+        streams = self.streams
+        touches = self.where != "stack" and p.block_k >= TOUCHED_K and not streams
         together = p.width * max(1, p.pack_panels)  # columns that are packed, then used
         kept = given = None  # the batch's panels that a call brings, and whether it does
         if self.kept is not None:
@@ -199,7 +210,7 @@ class Nest(Finish):
                 def tile(i: Node, rows: int) -> None:
                     by_lanes = self.target.has_lanes and self.a.column == 1 and not p.turned_a and lanes > 1
                     t = microkernel.Tile(r.combine, r.scalar, rows, vectors, lanes, masked, lines,
-                                         "" if panels else narrow, touches, by_lanes, half)  # fmt: skip
+                                         "" if panels else narrow, touches, by_lanes, half, streams)  # fmt: skip
                     name = self.helper(microkernel.tile(t))
                     if self.where == "stack":
                         ct, c_row = c, b.i64(vectors * lanes * size)
@@ -350,6 +361,8 @@ class Nest(Finish):
         if self.needs_finish and self.where != "stack" and p.blocks[0] == 1:
             begin, end = (n0, n1) if self.parts == 1 else (b.lshr(n0, 1), b.lshr(n1, 1))
             self.finished(b, bufs, batch, (m0, m1, begin, end, c), self.finish_rows)
+        if streams:
+            b.fence()
 
     def inner_unit(self, b: Builder, bufs: Node, u: Node) -> None:
         p, r, size = self.p, self.r, self.r.size

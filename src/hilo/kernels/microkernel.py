@@ -39,7 +39,8 @@ class Tile:
     is only partly there; `lines` cache lines are fetched ahead per step of k. `narrow`: the
     type of B's elements where they are widened as they are read (so for the other kernels). `touches`: the tile of C is
     fetched before the sum is. `by_lanes`: rows of A are contiguous, and read a vector at a time, whose lanes are used
-    one after the other. `half`: the last vector has half the lanes."""
+    one after the other. `half`: the last vector has half the lanes. `streams`: C is aligned to vectors, and whole
+    ones are stored past the caches."""
 
     combine: str
     scalar: str
@@ -52,6 +53,7 @@ class Tile:
     touches: bool = False
     by_lanes: bool = False
     half: bool = False
+    streams: bool = False
 
     @property
     def width(self) -> int:
@@ -60,7 +62,7 @@ class Tile:
     @property
     def name(self) -> str:
         size = f"{self.rows}x{self.vectors}x{self.lanes}{'m' if self.masked else ''}"
-        flags = f"{'t' if self.touches else ''}{'l' if self.by_lanes else ''}{'h' if self.half else ''}"
+        flags = "".join(x for x, is_so in zip("tlhs", (self.touches, self.by_lanes, self.half, self.streams)) if is_so)
         return f"tile_{self.combine}_{self.scalar}_{size}p{self.lines}{self.narrow}{flags}"
 
     @property
@@ -80,7 +82,7 @@ def tile(t: Tile) -> Func:
     at ahead + k * ahead_k are brought into the second-level cache.
     """
     product = Product(t.combine, t.scalar, t.rows, t.vectors, t.lanes, masked=t.masked, lines=t.lines, narrow=t.narrow,
-                      touches=t.touches, half=t.half)  # fmt: skip
+                      touches=t.touches, half=t.half, streams=t.streams)  # fmt: skip
     f = Func(t.name, TILE_PARAMS, noalias=("c",), inline="never", product=product)
     b = Builder(f)
     a, a_row, a_k, bp, b_k, c, c_row, init, init_row, k, n, ahead, ahead_k = f.params
@@ -130,7 +132,11 @@ def tile(t: Tile) -> Func:
                 x = acc[i * vectors + j]
                 if plus_init:
                     x = b.binary(total, b.load(b.gep(more, j * step), kinds[j], mask=mask_of(j)), x)
-                b.store(b.gep(row, j * step), x, mask=mask_of(j))
+                at, last = b.gep(row, j * step), mask_of(j)
+                if t.streams and last is None:
+                    b.store(at, x, align=step, nontemporal=True)
+                else:
+                    b.store(at, x, mask=last)
 
     # A block of k is summed from zero and then added: errors grow with the number of blocks, not of terms.
     total = "or" if t.combine == "or" else "fadd" if v.is_float else "add"

@@ -42,6 +42,7 @@ class Product:
     `kernels.convolution_tile.tile`. The rest is for the first alone: `masked`, the last vector is only partly there;
     `lines` of the cache are fetched ahead at each step of k; `narrow`, the type of B's elements where these are widened
     as they are read; `touches`, C is fetched ahead. `half`: the last vector has half the lanes, and costs half.
+    `streams`: whole vectors of C, which are aligned, are stored past the caches.
     """
 
     combine: str
@@ -55,6 +56,7 @@ class Product:
     narrow: str = ""
     touches: bool = False
     half: bool = False
+    streams: bool = False
 
     @property
     def group(self) -> int:
