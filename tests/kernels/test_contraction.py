@@ -258,7 +258,7 @@ def test_units_of_copied_rows_give_the_same_bits() -> None:
 @pytest.mark.parametrize("n", [64, 80, 61])
 def test_results_that_no_cache_holds_go_past_it(target: Target, n: int) -> None:
     small = replace(target, l3=8 << 10)
-    op = matmul(100, 40, n)
+    op = matmul(100, n, 40)
     helpers = lower(op, small).phases[-1].helpers
     assert any(f.name.endswith("s") for f in helpers) == (n % 16 == 0 and target.vector_bytes >= 32)
     check(op, small)
