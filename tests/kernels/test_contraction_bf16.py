@@ -12,7 +12,8 @@ import hilo
 from hilo.backend.target import Target
 from hilo.ir import dtypes as d
 from hilo.ir.op import Op
-from hilo.kernels.contraction import lower, lower_contraction
+from hilo.kernels.contraction import lower, lower_block, lower_contraction
+from hilo.kernels.contraction_algebra import Dim, classify
 from hilo.kernels.contraction_plan import paired, recipe
 from hilo.options import Options
 from hilo.record import replace
@@ -137,3 +138,15 @@ def test_attention_by_blocks_takes_pairs_in_all_of_them(rows: int, depth: int) -
     got = np.asarray(one(*arrays)[0])
     np.testing.assert_array_equal(got.view(np.uint16), np.asarray(two(*arrays)[0]).view(np.uint16))
     np.testing.assert_allclose(got.astype(np.float32), strict, rtol=2.0**-7, atol=2.0**-8)
+
+
+@needs_hardware
+def test_a_low_block_sums_up_like_the_whole() -> None:
+    """Two rows alone would not be worth packing: as a block of more they take pairs all the same."""
+    op = matmul(130, 66, 40, d.bf16, batch=(5,))
+    c = classify(op)
+    block = lower_block(op, c.block((Dim(2, 40, 0),)), FAST)
+    alone = lower(matmul(2, 66, 40, d.bf16), FAST)
+    assert block is not None
+    for lowered, pairs in ((block, True), (alone, False)):
+        assert any("dot_bf16" in h.name for p in lowered.phases for h in p.helpers) == pairs
