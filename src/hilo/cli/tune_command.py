@@ -57,7 +57,7 @@ def command(file: str, arrays: tuple[str, ...], entry: str, threads: int | None,
     options = Options.from_env()
     if not options.opt or options.target != "host":
         raise hilo.Error("tuning measures what this machine runs: leave HILO_OPT and HILO_TARGET as they are")
-    store = None if dry_run else tuned_of(options, Target.host())
+    store = None if dry_run else tuned_of(options, Target.host().relaxed(options.fast_math))
     with _progress() as progress:
         report = tune(module, args, store, entry=entry, threads=threads, constants=constants, options=options,
                       seconds=seconds, same_bits=same_bits, progress=progress)  # fmt: skip
