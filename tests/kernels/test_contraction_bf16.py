@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from contraction_runs import Kernel, operand_types, place
@@ -17,6 +19,7 @@ from hilo.kernels.contraction_algebra import Dim, classify
 from hilo.kernels.contraction_plan import paired, recipe
 from hilo.options import Options
 from hilo.record import replace
+from hilo.runtime.stores import tuned_of
 
 FAST = Target.host().relaxed(frozenset({"bf16"}))
 STRICT = Options(cache=False)
@@ -150,3 +153,12 @@ def test_a_low_block_sums_up_like_the_whole() -> None:
     assert block is not None
     for lowered, pairs in ((block, True), (alone, False)):
         assert any("dot_bf16" in h.name for p in lowered.phases for h in p.helpers) == pairs
+
+
+@needs_hardware
+def test_what_is_tuned_for_pairs_is_kept_apart(tmp_path: Path) -> None:
+    options = Options(cache_dir=str(tmp_path))
+    fast, strict = (tuned_of(options, t) for t in (FAST, Target.host()))
+    fast.put("kernel", {"contraction.kc": "128"})
+    assert fast.get("kernel") == {"contraction.kc": "128"}
+    assert strict.get("kernel") == {}
