@@ -7,16 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hilo.errors import Error, Unsupported
-from hilo.ir import quantized
 from hilo.ir.dtypes import from_numpy
 from hilo.ir.module import Function, Module
 from hilo.ir.op import GET, PARAMETER, Op
-from hilo.ir.types import FutureType, Results, TensorType, Type
+from hilo.ir.types import FutureType, Results, TensorType, Type, any_quantized
+from hilo.later import Later
+
+if TYPE_CHECKING:
+    from hilo.ir import quantized
+else:
+    quantized = Later("hilo.ir.quantized")
 
 _MODULE: ContextVar[Module | None] = ContextVar("hilo_interpreted_module", default=None)
 
@@ -132,7 +137,7 @@ def _evaluate(o: Op, operands: Sequence[Any], attrs: dict[str, Any]) -> Any:
     if kind.evaluate is None:
         raise Unsupported("this op cannot be evaluated", loc=o.loc, op=kind.full_name)
     try:
-        if quantized.any_quantized((o.type, *(x.type for x in o.operands))):
+        if any_quantized((o.type, *(x.type for x in o.operands))):
             value = quantized.rule_for(kind).evaluate(o, list(operands), attrs)
         else:
             value = kind.evaluate(*operands, **attrs)

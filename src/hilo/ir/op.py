@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from hilo.errors import Error, VerifyError
-from hilo.ir import quantized
 from hilo.ir.dtypes import DType, from_numpy
-from hilo.ir.types import Results, TensorType, Type, result_types
+from hilo.ir.types import QUANTIZED, Results, TensorType, Type, any_quantized, result_types
+from hilo.later import Later
+
+if TYPE_CHECKING:
+    from hilo.ir import quantized
+else:
+    quantized = Later("hilo.ir.quantized")
 
 
 class Array:
@@ -238,7 +243,7 @@ class OpDef:
         try:
             own = attrs._d if not any("." in k for k in attrs) else attrs.own()
             types = tuple([o.type for o in operands])
-            if quantized.POOL and quantized.any_quantized((*types, *filter(None, [own.get("type")]))):
+            if QUANTIZED and any_quantized((*types, *filter(None, [own.get("type")]))):
                 t = quantized.rule_for(self).infer(self, types, dict(own))
             else:
                 t = self.infer(*types, **own)

@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from math import isfinite, prod
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 import numpy as np
 
 from hilo.errors import Error, Unsupported, require
 from hilo.ir.dtypes import DType, from_mlir
-from hilo.ir.types import Results, TensorType, Type, result_types
+from hilo.ir.types import QUANTIZED, Results, TensorType, Type
+from hilo.ir.types import any_quantized as any_quantized
 
 
 class QuantizedType(DType):
@@ -67,7 +68,7 @@ def _key(t: QuantizedType) -> tuple[Any, ...]:
     return t.storage, t.expressed, t.scales, t.zero_points, t.low, t.high, t.axes, t.blocks, t.shape
 
 
-POOL: Final[dict[tuple[Any, ...], QuantizedType]] = {}
+POOL: Final[dict[tuple[Any, ...], QuantizedType]] = cast("Any", QUANTIZED)
 
 
 def quantized(storage: DType, expressed: DType, scales: Iterable[float], zero_points: Iterable[int] = (),
@@ -256,11 +257,6 @@ def expressed(t: Type) -> Any:
 def stored(t: Type) -> Any:
     """The type of what lies in memory: the storage type's integers."""
     return _mapped(t, lambda q: q.storage)
-
-
-def any_quantized(types: Iterable[Type]) -> bool:
-    """Whether there is a quantized tensor among types (of values, or of several results)."""
-    return bool(POOL) and any(quantization(x) is not None for t in types for x in result_types(t))
 
 
 # ---- ops

@@ -259,3 +259,14 @@ def compatible(a: Type, b: Type) -> bool:
     if isinstance(a, _Product) and type(a) is type(b):
         return len(a) == len(b) and all(map(compatible, a, b))  # type: ignore[arg-type]
     return False
+
+
+#: All quantized element types that there are, by what they are: made by ir/quantized.py, which few programs need.
+QUANTIZED: Final[dict[tuple[Any, ...], DType]] = {}
+
+
+def any_quantized(types: Iterable[Type]) -> bool:
+    """Whether there is a quantized tensor among types (of values, or of several results)."""
+    return bool(QUANTIZED) and any(
+        isinstance(x, TensorType) and x.dtype.kind == "q" for t in types for x in result_types(t)
+    )

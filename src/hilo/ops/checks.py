@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hilo.errors import Unsupported, VerifyError, require
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Function
-from hilo.ir.quantized import QuantizedType
 from hilo.ir.types import TensorType, Type, UnrankedType, compatible, same_dim
+
+if TYPE_CHECKING:
+    from hilo.ir.quantized import QuantizedType
 
 
 def tensors(types: Iterable[Type], rule: str = "I1", what: str = "operand") -> tuple[TensorType, ...]:
@@ -91,8 +93,9 @@ def gives(function: Function, types: Sequence[Type], rule: str, what: str) -> No
 
 def promotable(a: DType, b: DType) -> bool:
     """Whether values of element type `a` may be accumulated in element type `b` (same kind, at least as wide)."""
-    if isinstance(a, QuantizedType) and isinstance(b, QuantizedType):
-        return a.expressed is b.expressed and promotable(a.storage, b.storage)
+    if a.kind == b.kind == "q":
+        p, q = cast("QuantizedType", a), cast("QuantizedType", b)
+        return p.expressed is q.expressed and promotable(p.storage, q.storage)
     return a.kind == b.kind and a.bits <= b.bits
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from hilo.ir.interpret import prepared, run
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import PARAMETER, Array, Op
-from hilo.ir.quantized import any_quantized
-from hilo.ir.types import TensorType
+from hilo.ir.types import TensorType, any_quantized
 
 
 def apply(

@@ -10,9 +10,8 @@ import numpy as np
 from hilo.errors import Error
 from hilo.ir.module import Function
 from hilo.ir.op import PARAMETER, Array, Attrs, Op
-from hilo.ir.quantized import any_quantized
 from hilo.ir.registry import lookup
-from hilo.ir.types import compatible
+from hilo.ir.types import any_quantized, compatible
 
 
 def sized(f: Function, shapes: Mapping[int, Iterable[int]]) -> Function:

@@ -9,8 +9,7 @@ from functools import cache
 from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
-from hilo.ir.quantized import POOL
-from hilo.ir.types import OpaqueType, TensorType, Type, UnrankedType, result_types
+from hilo.ir.types import QUANTIZED, OpaqueType, TensorType, Type, UnrankedType, result_types
 from hilo.passes.element_loops import element_loops
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
@@ -23,7 +22,7 @@ def legalize(f: Function) -> Function:
 
     Raises `Unsupported`, with op and location, for what cannot be compiled.
     """
-    if POOL:  # there are quantized types
+    if QUANTIZED:  # there are quantized types
         from hilo.passes.quantized import lower_quantized
 
         f = lower_quantized(f)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hilo.errors import Error, Unsupported
 from hilo.formats.mlir_text import schema
@@ -14,12 +14,18 @@ from hilo.formats.mlir_text.locations import parse_trailing_loc
 from hilo.formats.mlir_text.names import definitions, missing_op
 from hilo.formats.mlir_text.scope import Captures, Scope
 from hilo.formats.mlir_text.types import parse_function_type, parse_type, print_type
-from hilo.ir import quantized, registry
+from hilo.ir import registry
 from hilo.ir.module import Loc, parameter
 from hilo.ir.op import Attrs, Op, OpDef
-from hilo.ir.types import OpaqueType, Results, Type
+from hilo.ir.types import OpaqueType, Results, Type, any_quantized
+from hilo.later import Later
 from hilo.ops.result_rules import check_result
 from hilo.ops.value_rules import check_values
+
+if TYPE_CHECKING:
+    from hilo.ir import quantized
+else:
+    quantized = Later("hilo.ir.quantized")
 
 TERMINATORS = frozenset(("return", "func.return", "stablehlo.return", "mhlo.return", "chlo.return", "sdy.return"))
 
@@ -183,11 +189,11 @@ class Parser(Cursor):
             operands = [*operands, *s.captures.positions] if s.captures is not None else operands
         declared = s.result_types
         want: Type | None = None
-        if kind.name == "constant" and declared is not None and quantized.any_quantized(declared):
+        if kind.name == "constant" and declared is not None and any_quantized(declared):
             return self._stored_constant(s, declared, loc, at)
         if declared is not None:
             want = declared[0] if len(declared) == 1 else Results(declared)
-            if kind.typed or quantized.any_quantized([*declared, *(o.type for o in s.operands)]):
+            if kind.typed or any_quantized([*declared, *(o.type for o in s.operands)]):
                 attrs["type"] = want
         if "result_layout" in attrs and "result_layout" not in kind.attrs:
             del attrs["result_layout"]  # XLA writes it on all transposes; what it says is not the program's meaning

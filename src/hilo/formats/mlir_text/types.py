@@ -7,10 +7,10 @@ cursor and ir.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from hilo.errors import Error
 from hilo.formats.mlir_text.cursor import Cursor
-from hilo.ir import quantized
 from hilo.ir.dtypes import DType, from_mlir, i64
 from hilo.ir.types import (
     TOKEN,
@@ -25,6 +25,12 @@ from hilo.ir.types import (
     UnrankedType,
     bounded,
 )
+from hilo.later import Later
+
+if TYPE_CHECKING:
+    from hilo.ir import quantized
+else:
+    quantized = Later("hilo.ir.quantized")
 
 _UNRANKED = r"\*\s*x\s*"
 _BOUNDS = r"#(?:stablehlo|mhlo)\.(?:bounds<([^<>]*)>|type_extensions<\s*bounds\s*=\s*\[([^\]]*)\]\s*>)"
@@ -134,7 +140,8 @@ def _tensor(body: str, c: Cursor) -> Type:
     if encoding is not None and (m := re.compile(_BOUNDS).fullmatch(encoding)):
         shape, encoding = _bounded_shape(shape, m[1] or m[2] or ""), None
     t = TensorType(dtype, shape, encoding)
-    quantized.check_fits(t)
+    if dtype.kind == "q":
+        quantized.check_fits(t)
     return t
 
 
