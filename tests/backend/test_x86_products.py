@@ -10,7 +10,7 @@ from backend_runs import compile_llvm, usable
 
 from hilo.backend.target import Target
 from hilo.backend.x86_products import assembly
-from hilo.kernels import convolution_tile, microkernel
+from hilo.kernels import contraction_panels, convolution_tile, microkernel
 from hilo.loop.nodes import SIZES, Func
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
@@ -135,3 +135,41 @@ def test_others_are_left_to_llvm() -> None:
         (microkernel.Tile("fma", "f32", 4, 2, 8, masked=True), Target.named("x86-avx2")),
     ):
         assert assembly(microkernel.tile(t), target) is None
+
+
+@pytest.mark.parametrize("target", wide_targets(), ids=lambda t: t.name)
+@pytest.mark.parametrize("scalar", ["f32", "f64", "i32", "i64"])
+@pytest.mark.parametrize("vectors", [1, 3])
+def test_panels(target: Target, scalar: str, vectors: int) -> None:
+    """Panels copied as they lie and turned: whole ones, and with columns that are not there."""
+    size, lanes = SIZES[scalar], target.lanes(scalar)
+    source = np.random.default_rng(5).integers(0, 255, 1 << 17, dtype=np.uint8)  # bit patterns
+    kept.append(source)
+    width, row = vectors * lanes, (vectors * lanes + 5) * size
+    packings, turnings = [], []
+    for k in (0, 1, lanes - 1, lanes, lanes + 3, 4 * lanes):
+        for live in (width, width - 1, width - lanes + 1):
+            packings += [{
+                "to": None, "source": source.ctypes.data, "b_k": row, "b_segment": 64 * row, "segments": segments,
+                "k": k, "live": live, "panels": panels, "to_panel": 2 * 64 * width * size, "source_panel": width * size,
+            } for segments in (1, 2) for panels in (0, 1, 3)]  # fmt: skip
+            turnings.append({
+                "panel": None, "width": width * size, "source": source.ctypes.data, "b_col": 70 * size, "k": k,
+                "live": live, "vectors": vectors,
+            })  # fmt: skip
+    pack = convolution_tile.Pack(scalar, "", vectors, lanes, target.has_masks)
+    agree(convolution_tile.pack(pack), target, packings, 1 << 18)
+    # Columns that are not there are of no account, yet both ways take the last one for them.
+    agree(contraction_panels.turn(scalar, "", lanes, target.has_masks), target, turnings, 1 << 18)
+
+
+def test_narrow_panels() -> None:
+    for target in wide_targets():
+        source = np.arange(1 << 14, dtype=np.uint16)
+        kept.append(source)
+        cases = [{
+            "to": None, "source": source.ctypes.data, "b_k": 100, "b_segment": 900, "segments": 2, "k": 5, "live": live,
+            "panels": 2, "to_panel": 4096, "source_panel": 64,
+        } for live in (32, 17, 3)]  # fmt: skip
+        pack = convolution_tile.Pack("f32", "bf16", 2, 16, target.has_masks)
+        agree(convolution_tile.pack(pack), target, cases, 1 << 15)

@@ -13,7 +13,7 @@ from typing import Final
 
 from hilo.backend.target import Target
 from hilo.loop.nodes import SIZES, Func
-from hilo.loop.product import GROUP, PARAMS, SEGMENTS_PARAMS, Packing, Product
+from hilo.loop.product import GROUP, PARAMS, SEGMENTS_PARAMS, Packing, Product, Turning
 
 # System V: six arguments are in registers, the others on the stack; of the free registers some are kept for the caller.
 _ARGUMENTS: Final = ("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9")
@@ -24,6 +24,7 @@ _FORMS: Final = {  # of scalars: move, broadcast, add, multiply and add
     "f64": ("vmovupd", "vbroadcastsd", "vaddpd", "vfmadd231pd"),
     "i32": ("vmovdqu32", "vpbroadcastd", "vpaddd", "vpdpbusd"),
 }
+_MOVES: Final = {4: "vmovups", 8: "vmovupd"}  # by bytes of an element: masks count elements
 _LINE: Final = 64
 MASKS: Final = 7  # registers for them, apart from the one that means none
 
@@ -39,14 +40,17 @@ def covers(f: Func, target: Target) -> bool:
     return _writer(f, target) is not None
 
 
-def _writer(f: Func, target: Target) -> _Writer | _Packer | None:
-    p: Product | Packing | None = f.attrs.get("product")
+def _writer(f: Func, target: Target) -> _Writer | _Packer | _Turner | None:
+    p: Product | Packing | Turning | None = f.attrs.get("product")
     if p is None or target.arch != "x86_64" or not target.has_fma:
         return None
     wide = target.has_masks and target.vector_bytes == 64
     if isinstance(p, Packing):
         whole = p.lanes * SIZES[p.scalar] == target.vector_bytes and p.narrow in ("", "bf16")
         return _Packer(f.name, p) if wide and whole and p.vectors <= MASKS else None
+    if isinstance(p, Turning):
+        whole = p.lanes * SIZES[p.scalar] == target.vector_bytes and not p.narrow
+        return _Turner(f.name, p) if wide and whole else None
     if not wide and (p.masked or p.half or target.vector_bytes != 32):
         return None
     known = (p.combine == "fma" and p.scalar in ("f32", "f64")) or (p.combine == "dot4" and wide and target.has_dot4)
@@ -82,7 +86,7 @@ class _Packer:
     def lines(self, private: bool) -> list[str]:
         """The whole function."""
         p, name = self.p, self.name
-        step, move = p.lanes * SIZES[p.scalar], _FORMS[p.scalar][0]
+        step, move = p.lanes * SIZES[p.scalar], _MOVES[SIZES[p.scalar]]
         to, source, b_k, b_segment, segments, k = _ARGUMENTS
         read, row, rows, written, panels = _FREE[:5]
         saved = _FREE[_SCRATCH:5]
@@ -108,6 +112,72 @@ class _Packer:
             f"addq {b_segment}, {source}", f"decq {segments}", f"jne {at}.segment", f"{at}.end:",
         ]  # fmt: skip
         return _function(name, private, saved, text)
+
+
+class _Turner:
+    """A panel of B that has k contiguous, copied square by square; see `kernels.contraction_panels.turn`."""
+
+    def __init__(self, name: str, p: Turning) -> None:
+        self.name, self.p = name, p
+
+    def lines(self, private: bool) -> list[str]:
+        """The whole function."""
+        lanes, size, at = self.p.lanes, SIZES[self.p.scalar], f".L{self.name}"
+        panel, width, source, b_col, k, live = _ARGUMENTS
+        x, first, rest, done, columns, rows, vectors, step = _FREE[:8]
+        saved = _FREE[_SCRATCH:8]
+        places = [f"{-8 * (i + 1)}(%rsp)" for i in range(lanes)]  # of the columns; nobody else writes below the stack
+        text = [
+            f"movq {8 * (len(saved) + 1)}(%rsp), {vectors}", f"testq {k}, {k}", f"jle {at}.end",
+            f"testq {vectors}, {vectors}", f"jle {at}.end",
+            f"movl ${lanes}, {_low(rows)}", f"cmpq {rows}, {k}", f"cmovlq {k}, {rows}",  # of a square
+            f"movq $-1, {x}", f"bzhiq {rows}, {x}, {x}", f"kmovq {x}, %k1",
+            f"movq {live}, {columns}", f"imulq ${lanes}, {b_col}, {step}",
+            f"{at}.vector:", f"movq {columns}, {rest}", f"xorl {_low(first)}, {_low(first)}",
+        ]  # fmt: skip
+        for place in places:  # the last column stands for those that are not there
+            text += [f"movq {first}, {place}", f"leaq ({first},{b_col}), {x}", f"decq {rest}", f"cmovgq {x}, {first}"]
+        text += [
+            f"xorl {_low(done)}, {_low(done)}",
+            f"{at}.square:", f"leaq {-lanes}({k}), {first}", f"cmpq {done}, {first}", f"cmovgq {done}, {first}",
+            f"xorl {_low(x)}, {_low(x)}", f"testq {first}, {first}", f"cmovsq {x}, {first}",
+            f"leaq ({source},{first},{size}), {rest}", f"imulq {width}, {first}", f"addq {panel}, {first}",
+        ]  # fmt: skip
+        for i, place in enumerate(places):
+            text += [f"movq {place}, {x}", f"{_MOVES[size]} ({rest},{x}), %zmm{i}{{%k1}}{{z}}"]
+        text += self.rounds()
+        for i, row in enumerate(self.banks()[-1], 1):
+            text += [f"vmovups {row}, ({first})", f"addq {width}, {first}", f"cmpq ${i}, {rows}", f"jle {at}.next"]
+        text += [
+            f"{at}.next:", f"addq ${lanes}, {done}", f"cmpq {k}, {done}", f"jl {at}.square",
+            f"addq ${lanes * size}, {panel}", f"addq {step}, {source}", f"subq ${lanes}, {columns}",
+            f"decq {vectors}", f"jne {at}.vector", f"{at}.end:",
+        ]  # fmt: skip
+        return _function(self.name, private, saved, text)
+
+    def banks(self) -> list[list[str]]:
+        """The registers that hold the square before each round, and after the last."""
+        lanes = self.p.lanes
+        return [[f"%zmm{16 * (i % 2) + l}" for l in range(lanes)] for i in range(lanes.bit_length())]
+
+    def rounds(self) -> list[str]:
+        """Exchange rows and lanes, within blocks of 16 bytes and then of blocks, as `contraction_panels.transposed`."""
+        lanes = self.p.lanes
+        e = 16 // SIZES[self.p.scalar]  # lanes of a block
+        kind = "ps" if e == 4 else "pd"
+        text = []
+        for i, (old, new) in enumerate(pairwise(self.banks())):
+            for l in range(lanes // 2):
+                if i < e.bit_length() - 1:  # within: rows l and l + e/2 of each e become 2l and 2l + 1
+                    q, r = divmod(l, e // 2)
+                    x, y, low, high = (q * e + n for n in (r, r + e // 2, 2 * r, 2 * r + 1))
+                    ways = f"vunpckl{kind} ", f"vunpckh{kind} "
+                else:  # across: even and odd blocks of two rows
+                    q, r = divmod(l, e)
+                    x, y, low, high = 2 * q * e + r, (2 * q + 1) * e + r, q * e + r, lanes // 2 + q * e + r
+                    ways = "vshuff32x4 $0x88, ", "vshuff32x4 $0xdd, "
+                text += [f"{way}{old[y]}, {old[x]}, {new[to]}" for way, to in zip(ways, (low, high), strict=True)]
+        return text
 
 
 def _low(register: str) -> str:

@@ -10,6 +10,7 @@ from hilo.ir.dtypes import dtype
 from hilo.kernels.microkernel import memory_size
 from hilo.loop import arith
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+from hilo.loop.product import TURNING_PARAMS, Turning
 
 PanelTurn = Callable[[Node, Node, int, int, bool], None]  # column, place, vectors, lanes, masked
 
@@ -25,15 +26,7 @@ def copy_run(b: Builder, scalar: str, source: Node, to: Node, count: int, lanes:
         at += lanes
 
 
-TURN_PARAMS: Final = [
-    ("panel", PTR),
-    ("width", I64),
-    ("source", PTR),
-    ("b_col", I64),
-    ("k", I64),
-    ("live", I64),
-    ("vectors", I64),
-]
+TURN_PARAMS: Final = [(n, PTR if n in ("panel", "source") else I64) for n in TURNING_PARAMS]
 
 
 @cache
@@ -45,6 +38,8 @@ def turn(scalar: str, narrow: str, lanes: int, masks: bool) -> Func:
     """
     name = f"turn_{scalar}{narrow}_{lanes}{'m' if masks else ''}"
     f = Func(name, TURN_PARAMS, noalias=("panel",), inline="never")
+    if masks:
+        f.attrs["product"] = Turning(scalar, narrow, lanes)
     b = Builder(f)
     panel, width, source, b_col, k, live, vectors = f.params
     size, b_size = VType(scalar).size, memory_size(scalar, narrow)

@@ -32,6 +32,7 @@ from hilo.record import record
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
+FINISHED: Final = 8  # times as long as its surroundings matter a tile must take for copying its sums not to matter
 MOST_SUMS: Final = 1 << 19  # bytes of sums on the stack
 
 
@@ -307,4 +308,5 @@ class Implicit:
         func = walk.finish(p.width, whole, edge, row)
         func.name = f"conv_finish.{digest(func)}"  # equal ones are one
         func.attrs["rare"] = True
+        func.attrs["outer"] = epilogue is None and p.products >= FINISHED * OUTER_PRODUCTS
         return func

@@ -1,5 +1,5 @@
-"""`Product` and `Packing`: what the innermost functions of products of matrices do, in words that a backend may know.
-Imports record.
+"""`Product`, `Packing`, `Turning`: what the innermost functions of products of matrices do, in words that a backend may
+know. Imports record.
 
 A `Func` with such an attribute `product` has a body like any other, which says what it does. A backend that has code
 for such a function at hand may take that instead: it depends on these few numbers alone.
@@ -20,6 +20,17 @@ SEGMENTS_PARAMS: Final = (
 )  # fmt: skip
 PACKING_PARAMS: Final = ("to", "source", "b_k", "b_segment", "segments", "k", "live", "panels", "to_panel",
                          "source_panel")  # fmt: skip
+TURNING_PARAMS: Final = ("panel", "width", "source", "b_col", "k", "live", "vectors")
+
+
+@record(frozen=True)
+class Turning:
+    """A panel of B that has k contiguous is copied, square by square of `lanes` elements of type `scalar` (`narrow`:
+    widened from that type), see `kernels.contraction_panels.turn`; masks leave out what is not there."""
+
+    scalar: str
+    narrow: str
+    lanes: int
 
 
 @record(frozen=True)
