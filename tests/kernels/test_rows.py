@@ -256,3 +256,61 @@ def test_softmax_across_narrow_rows(target: str) -> None:
 
     kernel = check(fused([t], build, kind="rows"), target)
     assert "along 3 rows" in kernel.lowered.reason or target == "x86-sse2"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [f32, f64, bf16], ids=str)
+@pytest.mark.parametrize("largest", [True, False])
+def test_passes_over_neighbouring_rows_overlap(largest: bool, dtype: DType, target: str) -> None:
+    """Quotients of one row beside the exponentials of the next, and the extremum of the one behind: one row, two, and
+    more, in one piece and in several, in place, too."""
+    for shape in ((1, 40), (2, 33), (3, 5, 64), (7, 100), (4, 3)):
+        t, kept = TensorType(dtype, shape), tuple(range(len(shape) - 1))
+
+        def build(x: Op, t: TensorType = t, kept: tuple[int, ...] = kept) -> Op:
+            axis = [t.rank - 1]
+            if largest:
+                x = s("subtract")(x, broadcast(reduce(x, axis, "maximum", -np.inf), t.shape, kept))
+            e = s("exponential")(x)
+            return s("divide")(e, broadcast(reduce(e, axis), t.shape, kept))
+
+        op = fused([t], build, "rows")
+        kernel = check(op, target)
+        assert ("overlap" in kernel.lowered.reason) == (shape[0] > 1) or shape == (4, 3)
+        x = random_array(np.random.default_rng(1), t)
+        (whole,) = kernel(x, pieces=1)
+        np.testing.assert_array_equal(whole, kernel(x, pieces=4)[0])
+        place = aligned(x.shape, x.dtype)
+        place[...] = x
+        kernel.run([place, place], pieces=2)
+        np.testing.assert_array_equal(place, whole)
+
+
+def test_rows_that_read_on_do_not_overlap() -> None:
+    """A result may take the place of what the last pass reads."""
+
+    def build(x: Op, y: Op) -> Op:
+        return s("add")(softmax(x), y)
+
+    t = TensorType(f32, (5, 100))
+    kernel = check(fused([t, t], build, "rows"), "x86-avx512")
+    assert "overlap" not in kernel.lowered.reason
+
+
+def test_overlapping_rows_of_any_number() -> None:
+    program = hilo.parse("""func.func @main(%x: tensor<?x100xf32>) -> tensor<?x100xf32> {
+        %z = stablehlo.constant dense<0.0> : tensor<f32>
+        %e = stablehlo.exponential %x : tensor<?x100xf32>
+        %u = stablehlo.reduce(%e init: %z) applies stablehlo.add across dimensions = [1]
+            : (tensor<?x100xf32>, tensor<f32>) -> tensor<?xf32>
+        %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x100xf32>) -> tensor<i32>
+        %c = stablehlo.constant dense<100> : tensor<1xi32>
+        %r = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+        %s = stablehlo.concatenate %r, %c, dim = 0 : (tensor<1xi32>, tensor<1xi32>) -> tensor<2xi32>
+        %b = stablehlo.dynamic_broadcast_in_dim %u, %s, dims = [0] : (tensor<?xf32>, tensor<2xi32>) -> tensor<?x100xf32>
+        %o = stablehlo.divide %e, %b : tensor<?x100xf32>
+        return %o : tensor<?x100xf32> }""")
+    run = hilo.compile(program, threads=2)
+    for n in (0, 1, 2, 50):
+        x = np.random.default_rng(n).normal(size=(n, 100)).astype(np.float32)
+        np.testing.assert_allclose(run(x), hilo.interpret(program, x), rtol=1e-6)

@@ -2,20 +2,23 @@
 
 A unit does some rows; a row is done in passes over the reduced dims. The vectors lie along the reduced dims ("inner":
 lanes are combined at the end; a few rows side by side are done together) or along the last kept dim ("kept": every lane
-is a row of its own). Values that several passes need and that are much work are kept in scratch on the stack. Few long rows are cut into chunks whose partial
-results a second phase combines in order. Long rows of kept dims that no cache holds are done in panels (rows_wide.py).
+is a row of its own). Values that several passes need and that are much work are kept in scratch on the stack. Passes
+over neighbouring rows may be done in one loop. Few long rows are cut into chunks whose partial results a second phase
+combines in order. Long rows of kept dims that no cache holds are done in panels (rows_wide.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
 from hilo.errors import Unsupported
 from hilo.ir.dims import typical, upper
 from hilo.ir.module import Function
-from hilo.kernels.combine import Elems, pack, splat
+from hilo.ir.op import Op
+from hilo.kernels.combine import Elems, initial_elem, pack, splat, unpack
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.rows_code import Row, RowCode
@@ -23,8 +26,8 @@ from hilo.kernels.rows_plan import BLOCK_TURNS, in_place_pairs, plan
 from hilo.kernels.rows_wide import WideCode
 from hilo.loop import index
 from hilo.loop.builder import Func, Node
+from hilo.loop.element import Elem
 from hilo.loop.index import Index
-from hilo.ops.fusion import Indices
 from hilo.ops.rows import NotRows, analyse
 
 if TYPE_CHECKING:
@@ -62,7 +65,10 @@ class _Kernel(RowCode):
         """The function that does everything in one phase."""
         self.results = self._results()
         self._scratch()
-        self._units(lambda rows: self._finish_rows(self._passes(rows)))
+        if self.p.overlap:
+            self._overlapping()
+        else:
+            self._units(lambda rows: self._finish_rows(self._passes(rows)))
         return self._done()
 
     def chunks(self) -> Func:
@@ -72,7 +78,7 @@ class _Kernel(RowCode):
         def turn(rows: list[Row]) -> None:
             assert self.chunk is not None
             chunk = index.loop_var(self.chunk, 0, self.p.chunks)
-            states = self._reduce_pass(rows, 0)
+            states = self._pass([(row, 0) for row in rows])
             for row, state in zip(rows, states, strict=True):
                 at = chunk * self._row_count() + self._row_position(row)
                 for buffer, e in zip(partials, state, strict=True):
@@ -114,68 +120,117 @@ class _Kernel(RowCode):
         else:
             b.for_(self.begin, self.end, 1, unit)
 
+    def _overlapping(self) -> None:
+        """Rows one after the other, whose passes overlap: one loop does the pass before the last over a row, and beside
+        it the last pass over the row before, which divides, and an earlier one over the row behind, which loads.
+
+        The first row is its own neighbour, and so is the last one: what that stores is stored again a turn later.
+        """
+        p, b, sizes = self.p, self.b, self.p.unit_sizes
+        *early, middle, last = range(self.rows.passes)
+        known = [o for k in early for o in self._outputs(k)]
+        done = [*known, *self._outputs(middle)]
+
+        def row(u: Node, ops: Sequence[Op] = (), values: Sequence[Node] = ()) -> Row:
+            loops = index.delinear(index.loop_var(u, 0, p.units), sizes)
+            elems = unpack(values, [o.dtype for o in ops])
+            copy = index.from_node(b, b.and_(u, 1), 0, 2)
+            return Row(Vector(index.linear(loops, sizes), 1), p.kept.indices(loops), copy, dict(zip(ops, elems)))
+
+        def passes(strands: list[tuple[Row, int]]) -> None:
+            for (row, k), state in zip(strands, self._pass(strands), strict=True):
+                self._set_values(row, k, state)
+
+        def values(row: Row, ops: Iterable[Op]) -> tuple[Node, ...]:
+            return pack(row.values[o] for o in ops)
+
+        def turn(u: Node, *carried: Node) -> tuple[Node, ...]:
+            count = len(carried) - len(pack(blank(done)))
+            this, before = row(u, known, carried[:count]), row(b.smax(b.sub(u, 1), self.begin), done, carried[count:])
+            before.copy = 1 - this.copy
+            behind = row(b.smin(b.add(u, 1), b.sub(self.end, 1)))
+            for k in early[:-1]:
+                passes([(behind, k)])
+            passes([*((behind, k) for k in early[-1:]), (this, middle), (before, last)])
+            return (*values(behind, known), *values(this, done))
+
+        def blank(ops: Iterable[Op]) -> list[Elem]:
+            return [initial_elem(b, o.dtype, 1) for o in ops]
+
+        def rows() -> None:
+            first = row(self.begin)
+            for k in early:
+                passes([(first, k)])
+            out = b.for_(self.begin, self.end, 1, turn, (*values(first, known), *pack(blank(done))))
+            passes([(row(b.sub(self.end, 1), done, out[len(values(first, known)) :]), last)])
+
+        b.if_(b.cmp("slt", self.begin, self.end), rows)
+
+    def _outputs(self, k: int) -> list[Op]:
+        """The values that the reductions of pass `k` give."""
+        return [o for o, (r, _) in self.rows.outputs.items() if r in self.rows.reduces[k]]
+
     # ---- passes
     def _passes(self, rows: list[Row]) -> list[Row]:
         for k in range(self.rows.passes):
-            states = self._reduce_pass(rows, k)
+            states = self._pass([(row, k) for row in rows])
             for row, state in zip(rows, states, strict=True):
                 self._set_values(row, k, state)
         return rows
 
-    def _reduce_pass(self, rows: list[Row], k: int) -> list[Elems]:
-        """Pass `k` over the reduced dims of some rows: stores full results, gives the accumulated values per row."""
+    def _pass(self, strands: list[tuple[Row, int]]) -> list[Elems]:
+        """Passes (by number) over the reduced dims of some rows, all in one loop: stores full results, gives the
+        accumulated values of each. Different passes are those of free reductions."""
         p, b = self.p, self.b
-        reduces = self.rows.reduces[k]
-        ordered = not all(self.combiners[r].free for r in reduces)
+        reduces = [self.rows.reduces[k] for _, k in strands]
+        ordered = not all(self.combiners[r].free for rs in reduces for r in rs)
         vectorized = p.inner and not ordered
         each = p.unroll if vectorized else 1
-        copies = len(rows) * each
-        ahead = self.read_ahead(prod(p.reduced.sizes)) if k == 1 and p.inner else []
-        lanes = p.lanes if vectorized else rows[0].vector.lanes
+        owners = [k for _, k in strands for _ in range(each)]  # the pass of each of the states
+        lanes = p.lanes if vectorized else strands[0][0].vector.lanes
         sizes = p.reduced.sizes
+        ahead = self.read_ahead(prod(sizes)) if p.inner and min(owners) == (0 if p.overlap else 1) else []
 
         def fresh() -> list[Elems]:
             if not ordered:
-                return [self._identities(lanes, k) for _ in range(copies)]
-            return [self._initial(row, k) for row in rows]
+                return [self._identities(lanes, k) for k in owners]
+            return [self._initial(row, k) for row, k in strands]
 
         def merge(a: list[Elems], x: list[Elems]) -> list[Elems]:
-            return [self._combine_states(s, t, k) for s, t in zip(a, x, strict=True)]
+            return [self._combine_states(s, t, k) for s, t, k in zip(a, x, owners, strict=True)]
 
         def flat(states: list[Elems]) -> tuple[Node, ...]:
             return pack(e for s in states for e in s)
 
         def unflat(nodes: Sequence[Node]) -> list[Elems]:
-            size = len(nodes) // copies if copies else 0
-            return [self._unpack(nodes[i * size : (i + 1) * size], k) for i in range(copies)]
+            values = iter(unpack(nodes, [d for k in owners for d in self._held(k)]))
+            return [tuple(itertools.islice(values, len(self._held(k)))) for k in owners]
 
         def visit(loops: list[Index], vectors: list[Vector], states: list[Elems]) -> list[Elems]:
             """The elements of one turn: several vectors of some rows, or one element of several rows."""
-            turns: list[tuple[Row, Vector, Indices, list[Index]]] = []
-            for v in vectors:
-                where = [*loops, v.at] if sizes else []
-                turns.extend((row, v if p.inner else row.vector, self._full(row, where), where) for row in rows)
-            made = [self._elements(row, v, at, where, k) for row, v, at, where in turns]
+            made: list[tuple[Elems, list[Callable[[], None]]]] = []
             out = list(states)
-            for turn, (new, _) in enumerate(made):
-                v = turns[turn][1]
-                i = turn % len(rows) * each + turn // len(rows)
-                if vectorized and v.mask is not None:
-                    new = self._where(v.mask, new, k)
-                elif vectorized and v.lanes == 1 and lanes > 1:
-                    new = tuple(
-                        self._only_first(e, one) for e, one in zip(new, self._identities(lanes, k), strict=True)
-                    )
-                else:
-                    new = tuple(splat(b, e, out[i][j].lanes) for j, e in enumerate(new))
-                out[i] = self._combine_states(out[i], new, k)
+            for i, v in enumerate(vectors):
+                where = [*loops, v.at] if sizes else []
+                for j, (row, k) in enumerate(strands):
+                    own = v if p.inner else row.vector
+                    made.append(self._elements(row, own, self._full(row, where), where, k))
+                    new, at = made[-1][0], j * each + i
+                    if vectorized and v.mask is not None:
+                        new = self._where(v.mask, new, k)
+                    elif vectorized and v.lanes == 1 and lanes > 1:
+                        ones = self._identities(lanes, k)
+                        new = tuple(self._only_first(e, one) for e, one in zip(new, ones, strict=True))
+                    else:
+                        new = tuple(splat(b, e, old.lanes) for e, old in zip(new, out[at], strict=True))
+                    out[at] = self._combine_states(out[at], new, k)
             for _, stores in made:
                 for store in stores:
                     store()
-            for x in ahead:
-                for _, v, at, _ in turns if len(vectors) > 1 else ():
-                    place = index.linear(at, self.rows.shape)
-                    step = place.first_lane() if v.lanes > 1 else place
+            for x in ahead if len(vectors) > 1 else ():
+                for v in vectors:
+                    at = index.linear(self._full(strands[0][0], [*loops, v.at]), self.rows.shape)
+                    step = at.first_lane() if v.lanes > 1 else at
                     row = prod(sizes) * x.type.dtype.itemsize
                     b.prefetch(b.gep(x.ptr, index.node(b, step * x.type.dtype.itemsize + row)))
             return out
@@ -191,7 +246,7 @@ class _Kernel(RowCode):
             innermost = depth == len(sizes) - 1
             per_turn = p.lanes * p.unroll if vectorized and innermost else 1
             nested = not innermost and upper(prod(sizes[depth + 1 :])) >= BLOCK_TURNS
-            sums = not ordered and any(self.combiners[r].is_sum for r in reduces)
+            sums = not ordered and any(self.combiners[r].is_sum for rs in reduces for r in rs)
 
             def span(lo: Node, hi: Node, states: list[Elems]) -> list[Elems]:
                 if innermost and vectorized:
@@ -225,9 +280,9 @@ class _Kernel(RowCode):
             return unflat(b.for_(lo, hi, BLOCK_TURNS * per_turn, blocks, flat(states)))
 
         states = loop(0, [], fresh())
-        if vectorized and reduces:
-            states = [self._across(states[i : i + each], k) for i in range(0, copies, each)]
-        return states[: len(rows)]
+        if vectorized:
+            states = [self._across(states[i : i + each], owners[i]) for i in range(0, len(states), each)]
+        return states
 
     def _across(self, states: list[Elems], k: int) -> Elems:
         """The values of one row from the vectors that it was accumulated in."""

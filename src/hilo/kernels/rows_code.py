@@ -10,6 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from hilo.ir.dims import Number, upper
+from hilo.ir.dtypes import DType
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
@@ -37,7 +38,7 @@ class Row:
 
     vector: Vector
     at: Indices  # indices of the kept dims; 0 for the others
-    copy: int = 0  # its place among the vectors of one turn
+    copy: int | Index = 0  # its place among the rows of one turn, or of two
     values: dict[Op, Elem] = field(default_factory=dict)
 
 
@@ -163,9 +164,13 @@ class RowCode:
         """Where a kept value of this place lies: vectors of rows side by side."""
         position = index.linear(where, self.p.reduced.sizes) if where else index.ZERO
         if self.p.inner:
-            return position + prod(self.p.reduced.sizes) * row.copy
+            return position + row.copy * self._row_length()
         lane = row.vector.at - row.vector.at.first_lane()
         return position * self.p.block + row.copy * self.p.lanes + lane
+
+    def _row_length(self) -> int:
+        """Places of a row in scratch: whole vectors."""
+        return -(-prod(self.p.reduced.sizes) // self.p.lanes) * self.p.lanes
 
     # ---- rows
     def _finish_rows(self, rows: list[Row]) -> None:
@@ -219,7 +224,11 @@ class RowCode:
         return tuple(out)
 
     def _unpack(self, nodes: Sequence[Node], k: int) -> Elems:
-        return tuple(unpack(nodes, [d for r in self.rows.reduces[k] for d in self.combiners[r].dtypes]))
+        return tuple(unpack(nodes, self._held(k)))
+
+    def _held(self, k: int) -> list[DType]:
+        """How the accumulated values of pass `k` are held."""
+        return [d for r in self.rows.reduces[k] for d in self.combiners[r].dtypes]
 
     def _combine_states(self, a: Sequence[Elem], x: Sequence[Elem], k: int) -> Elems:
         out: list[Elem] = []
@@ -286,9 +295,10 @@ class RowCode:
 
     def _scratch(self) -> None:
         """Room on the stack for the values that later passes need again, as far as it goes."""
-        n = prod(self.p.reduced.sizes) * self.p.block
+        n = prod(self.p.reduced.sizes)
         if not isinstance(n, int):
             return
+        n = self._row_length() * (2 if self.p.overlap else self.p.block) if self.p.inner else n * self.p.block
         left = SCRATCH
         for ops in self.kept_ops:
             for o in ops:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 KEEP_WORK: Final = 8.0  # a value of that much work, needed in several passes, is kept in scratch
 NARROW: Final = 4  # rows side by side that vectors along them do at a time
 NARROW_WORK: Final = 16  # of an element, from which on full vectors are worth reads far apart
+OVERLAP_WORK: Final = 16  # of a pass, in whose shadow another one's quotients are computed
 SCRATCH: Final = 256 << 10  # bytes of stack for that
 BLOCK_TURNS: Final = 256  # sums are made of partial sums of that many terms
 CHUNK: Final = 1 << 16  # elements of a chunk of a long reduction
@@ -53,6 +54,7 @@ class Plan:
     wide: int = 0  # places along the reduced dims that are taken together, in panels of many rows; 0: no panels
     panel: int = 0
     side: int = 1  # rows side by side that vectors along them do at a time: all of the last kept loop
+    overlap: bool = False  # passes over neighbouring rows are done in one loop
     end: float = 0.0  # nanoseconds (estimated) of combining the lanes of a row's vectors
 
     @property
@@ -84,6 +86,7 @@ class Plan:
         units = f"{self.units} units" if self.units != 1 else "one unit"
         cut = f"; few long rows: {self.chunks} chunks each, combined in order" if self.chunk else ""
         how = f"panels of {self.panel}, {self.wide} places at a time" if self.wide else f"{self.unroll} side by side"
+        passes += ", which overlap those over neighbouring rows," if self.overlap else ""
         return f"{passes} over a row of {size} bytes, {fits}; vectors {along}, {how}; {units}{cut}"
 
     @property
@@ -119,8 +122,9 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     free = all(c.free for c in combiners)
     unroll = max(1, min(16 if work <= 6 else 4 if work <= 32 else 1, target.registers // 2 // parts))
     unroll = 1 << (unroll.bit_length() - 1)
+    overlap = inner and side == 1 and _overlaps(body, rows, lanes)
     if inner:
-        unroll = min(unroll, 4 // side or 1)
+        unroll = 1 if overlap else min(unroll, 4 // side or 1)
     elif kept.sizes and typical(kept.sizes[-1]) >= 8 * lanes:  # rows far apart: take more than a line of each
         unroll = max(unroll, 4 if work <= WIDE_WORK else 2)
     along = (reduced if inner else kept).sizes[-1:] or (1,)
@@ -130,7 +134,7 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
     unroll = choose("rows.unroll", unroll, [u for u in (1, 2, 4, 8) if typical(along[0]) >= lanes * u or u == 1])
     end = END_NS * (lanes.bit_length() - 1) * sum(len(c.dtypes) for c in combiners) if inner else 0.0
-    p = Plan(rows, kept, reduced, inner, lanes, unroll, cost, side=side, end=end)
+    p = Plan(rows, kept, reduced, inner, lanes, unroll, cost, side=side, overlap=overlap, end=end)
     _widen(p, body, work, free, target)
     few = typical(p.units) < FEW_UNITS and typical(prod(shape)) > 4 * CHUNK
     if rows.passes == 1 and (p.wide or not any(rows.full)) and free and few:
@@ -198,6 +202,29 @@ def kept_values(rows: Rows, body: Function) -> list[list[Op]]:
         for o in seen:
             made.setdefault(o, k)
     return [[o for o in keep if made[o] == k] for k in range(rows.passes)]
+
+
+def _overlaps(body: Function, rows: Rows, lanes: int) -> bool:
+    """Whether the last pass over a row goes well beside the one before it of the next row: it divides what is kept, and
+    reads nothing that a result may replace; the other one has much else to do."""
+    n, units = prod(rows.shape[d] for d in rows.reduced), prod(rows.shape[d] for d in rows.kept)
+    if not isinstance(n, int) or units == 1 or rows.passes < 2 or rows.reduces[-1] or rows.row or any(rows.full[:-1]):
+        return False
+    if not all(combiner(r).free for pass_ in rows.reduces for r in pass_):
+        return False
+    kept = [o for ops in kept_values(rows, body) for o in ops]
+    if 2 * sum((n + lanes) * o.dtype.itemsize for o in kept) > SCRATCH:
+        return False
+    done: dict[Op, None] = {}  # what the last pass reads and computes
+    stack = [r for _, r in rows.full[-1]]
+    while stack:
+        o = stack.pop()
+        if o not in done and o not in kept and o not in rows.outputs:
+            done[o] = None
+            stack.extend(o.operands)
+    divides = any(o.name == "divide" and outline(o.shape) == outline(rows.shape) and o.dtype.is_float for o in done)
+    work = sum(weight(o) for o in body.ops if o not in done)
+    return divides and work >= OVERLAP_WORK and read_in_place(body, rows).isdisjoint(done)
 
 
 def in_place_pairs(body: Function, rows: Rows, operands: Sequence[int]) -> tuple[tuple[int, int], ...]:
