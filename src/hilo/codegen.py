@@ -156,8 +156,10 @@ def group(program: Program, *, portable: bool = False, cached: bool = True, entr
         for phase in call.lowered.phases:
             for h in phase.helpers:
                 helpers.setdefault(h.name, h)
-            phase.func.name = f"k{len(kernels)}_{call.op.name}"
-            kernels.append(phase.func)
+            if id(phase.func) not in seen:  # a kernel may go through a phase again
+                seen.add(id(phase.func))
+                phase.func.name = f"k{len(kernels)}_{call.op.name}"
+                kernels.append(phase.func)
     last = emit_entry(program, entry, portable=portable)
     if program.symbols is not None:
         from hilo.plan.dynamic import emit_shapes

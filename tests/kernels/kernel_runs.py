@@ -36,9 +36,9 @@ class Kernel:
     def __init__(self, op: Op, target: Target) -> None:
         self.op = op
         self.lowered = kernels.lower(op, target)
-        for i, p in enumerate(self.lowered.phases):
-            p.func.name = f"phase{i}"
-        funcs = [p.func for p in self.lowered.phases]
+        funcs = list({id(p.func): p.func for p in self.lowered.phases}.values())  # one may serve several phases
+        for i, f in enumerate(funcs):
+            f.name = f"phase{i}"
         helpers = {h.name: h for p in self.lowered.phases for h in p.helpers}
         self.text = llvm.emit([*helpers.values(), *funcs], target)
         self.code = jit.load([cpu.compile(self.text, target)], [f.name for f in funcs]) if funcs else None
@@ -55,9 +55,9 @@ class Kernel:
 
     def run_at(self, addresses: Sequence[int], pieces: int = 1) -> None:
         bufs = (ctypes.c_void_p * len(addresses))(*addresses)
-        for i, p in enumerate(self.lowered.phases):
+        for p in self.lowered.phases:
             assert self.code is not None
-            f = self.code.function(f"phase{i}", ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+            f = self.code.function(p.func.name, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
             step = max(1, -(-p.units // pieces))
             for begin in reversed(range(0, p.units, step)):
                 f(ctypes.addressof(bufs), begin, min(begin + step, p.units))

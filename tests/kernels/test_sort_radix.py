@@ -131,6 +131,20 @@ def test_chunks_are_like_rows(target, dtypes, less, monkeypatch):
             assert g.tobytes() == w.tobytes()
 
 
+@pytest.mark.parametrize("wide", [5, 8, 11, 20])
+@pytest.mark.parametrize("d", [f32, f64, bf16])
+def test_passes_of_chunks_share_their_functions(d, wide, monkeypatch):
+    """Digits of any width, the last one narrower; a byte in memory, or not."""
+    monkeypatch.setattr(sort_radix, "CHUNK", 40)
+    monkeypatch.setattr(sort_radix, "NARROW", wide)
+    for types, less in ([d], of_jax), ([d, i32], of_jax):
+        ts = [TensorType(t, (2, 131)) for t in types]
+        kernel = check(sort(ts, less), "x86-avx2", [values(t) for t in ts])
+        phases = kernel.lowered.phases
+        assert len({id(p.func) for p in phases}) <= 5 + (len(types) > 1)
+        assert len(phases) >= 3
+
+
 @pytest.mark.parametrize(("shape", "dimension"), [((97, 5), 0), ((2, 300, 3), 1), ((3, 96), -1), ((1, 20000), 1)])
 def test_axes(shape, dimension):
     t = TensorType(f32, shape)

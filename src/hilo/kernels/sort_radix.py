@@ -19,7 +19,7 @@ from hilo.kernels.sort_merge import MergeSort
 from hilo.kernels.sort_rows import Rows
 from hilo.loop import arith, index
 from hilo.loop.arith.memory import memory_type
-from hilo.loop.builder import I1, I32, I64, Node
+from hilo.loop.builder import I1, I8, I32, I64, Builder, Node
 from hilo.record import record
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ NARROW: Final = 8  # bits of a digit: few, where counts would cost much, or elem
 WIDE: Final = 11
 CACHED: Final = 1 << 18  # elements up to which it matters little how many places there are
 Element = tuple[Node, ...]  # i64: key and what is below it; or i64 key, i32 place
+Digit = tuple[Node | int, int]  # its lowest bit, and the greatest value
 
 
 def lower(op: Op, target: Target) -> Lowered | None:
@@ -73,7 +74,16 @@ class _Form:
 
     @property
     def bins(self) -> int:
-        return 1 << max(width for _, width in self.digits)
+        """How many values the first digits have, none of which is narrower than the last."""
+        return 1 << self.digits[0][1]
+
+    def digit(self, number: int) -> Digit:
+        low, width = self.digits[number]
+        return low, (1 << width) - 1
+
+    def digit_at(self, b: Builder, number: Node) -> tuple[Node, int]:
+        """The digit of a pass that is known only at run time. The last one may be narrower, but nothing is above it."""
+        return b.add(b.mul(number, self.digits[0][1]), self.shift), self.bins - 1
 
 
 def _form(op: Op, order: Order, n: int) -> _Form:
@@ -84,12 +94,8 @@ def _form(op: Op, order: Order, n: int) -> _Form:
     elif order.count == 1 and not t.is_complex and 8 * t.itemsize + order.bits <= 64:
         carries, shift = "value", 8 * t.itemsize
     most = WIDE if STACK <= n <= CACHED else NARROW
-    count = -(-order.bits // most)
-    digits, low = [], 0
-    for i in range(count):
-        width = order.bits // count + (i < order.bits % count)
-        digits.append((shift + low, width))
-        low += width
+    width = -(-order.bits // -(-order.bits // most))
+    digits = [(shift + low, min(width, order.bits - low)) for low in range(0, order.bits, width)]
     return _Form(order, carries, shift, tuple(digits))
 
 
@@ -129,18 +135,19 @@ class _Radix(MergeSort):
             def make(i: Node, nan: Node) -> tuple[Node, ...]:
                 element, is_nan = self._element(source, i)
                 self._put(first, i, element)
-                for c, digit in zip(counts, f.digits, strict=True):
-                    self._count(c, element, digit)
+                for k, c in enumerate(counts):
+                    self._count(c, element, f.digit(k))
                 return (b.or_(nan, is_nan),)
 
             (nan,) = b.for_(0, n, 1, make, (b.const(0, I1),))
 
             def by_digits() -> None:
                 here, there = first, second
-                for c, digit in zip(counts[:-1], f.digits[:-1], strict=True):
-                    here, there = self._pass_or_none(c, digit, here, there)
-                self._starts(c := counts[-1], f.digits[-1])
-                self._move(0, n, here, c, f.digits[-1], lambda at, e: self._finish(source, result, at, e))
+                for k, c in enumerate(counts[:-1]):
+                    here, there = self._pass_or_none(c, f.digit(k), here, there)
+                digit = f.digit(len(counts) - 1)
+                self._starts(c := counts[-1], digit)
+                self._move(0, n, here, c, digit, lambda at, e: self._finish(source, result, at, e))
 
             if f.order.partial:
                 b.if_(nan, lambda: self.sort_row(r), by_digits)
@@ -151,7 +158,7 @@ class _Radix(MergeSort):
         b.ret()
         return Phase(self.func, -(-self.rows // share), share * (n * NS * (2.0 + len(f.digits)) + 100.0))
 
-    def _pass_or_none(self, counts: Node, digit: tuple[int, int], here: Node, there: Node) -> tuple[Node, Node]:
+    def _pass_or_none(self, counts: Node, digit: Digit, here: Node, there: Node) -> tuple[Node, Node]:
         """One pass, unless all elements have the same digit; gives where they are then, and the other array."""
         b = self.b
         some = b.load(b.gep(counts, b.mul(self._digit(self._get(here, b.i64(0)), digit), 4)), I32)
@@ -164,7 +171,7 @@ class _Radix(MergeSort):
         first, second = b.if_(b.cmp("eq", some, self.n), lambda: (here, there), turn)
         return first, second
 
-    def _starts(self, counts: Node, digit: tuple[int, int]) -> None:
+    def _starts(self, counts: Node, digit: Digit) -> None:
         """Counts become the first places of their digits."""
         b = self.b
 
@@ -174,14 +181,14 @@ class _Radix(MergeSort):
             b.store(at, total)
             return (b.add(total, n),)
 
-        b.for_(0, 1 << digit[1], 1, one, (b.const(0, I32),))
+        b.for_(0, digit[1] + 1, 1, one, (b.const(0, I32),))
 
     # ---- steps of chunks
     def make_chunk(self, r: Node, lo: Node, hi: Node, array: Node, counts: Node) -> None:
         """Elements of a chunk of a row, and how many have each value of the first digit."""
         source, _ = self.row(index.loop_var(r, 0, self.rows))
-        b, digit = self.b, self.form.digits[0]
-        b.memset(counts, 0, 4 << digit[1])
+        b, digit = self.b, self.form.digit(0)
+        b.memset(counts, 0, 4 * self.form.bins)
 
         def make(i: Node) -> None:
             element, _ = self._element(source, i)
@@ -190,16 +197,25 @@ class _Radix(MergeSort):
 
         b.for_(lo, hi, 1, make)
 
-    def count_chunk(self, number: int, lo: Node, hi: Node, array: Node, counts: Node) -> None:
-        b, digit = self.b, self.form.digits[number]
-        b.memset(counts, 0, 4 << digit[1])
-        b.for_(lo, hi, 1, lambda i: self._count(counts, self._get(array, i), digit))
+    def count_chunk(self, digit: tuple[Node, int], lo: Node, hi: Node, array: Node, counts: Node) -> None:
+        b = self.b
+        b.memset(counts, 0, 4 * self.form.bins)
+        if self.form.bins != 256 or self.form.shift % 8:
+            b.for_(lo, hi, 1, lambda i: self._count(counts, self._get(array, i), digit), unroll=4)
+            return
+        place = b.gep(array, b.lshr(digit[0], 3))  # the digit is a byte of the element, lowest first
 
-    def start_chunks(self, number: int, counts: Node, chunks: int) -> None:
+        def one(i: Node) -> None:
+            at = b.gep(counts, b.mul(b.convert("zext", b.load(b.gep(place, b.mul(i, 8)), I8), "i64"), 4))
+            b.store(at, b.add(b.load(at, I32), 1))
+
+        b.for_(lo, hi, 1, one, unroll=2)
+
+    def start_chunks(self, digit: Digit, counts: Node, chunks: int) -> None:
         """Counts of all chunks of a row become first places: digit by digit, of each chunk by chunk."""
         b, step = self.b, 4 * self.form.bins
 
-        def digit(d: Node, total: Node) -> tuple[Node, ...]:
+        def value(d: Node, total: Node) -> tuple[Node, ...]:
             def chunk(c: Node, sofar: Node) -> tuple[Node, ...]:
                 at = b.gep(counts, b.add(b.mul(c, step), b.mul(d, 4)))
                 n = b.load(at, I32)
@@ -208,20 +224,16 @@ class _Radix(MergeSort):
 
             return b.for_(0, chunks, 1, chunk, (total,))
 
-        b.for_(0, 1 << self.form.digits[number][1], 1, digit, (b.const(0, I32),))
+        b.for_(0, digit[1] + 1, 1, value, (b.const(0, I32),))
 
-    def move_chunk(self, number: int, r: Node, lo: Node, hi: Node, here: Node, there: Node, counts: Node) -> None:
-        """Move the elements of a chunk: to `there`, or in the last pass to the results."""
+    def move_chunk(self, digit: Digit, lo: Node, hi: Node, here: Node, there: Node, counts: Node) -> None:
+        """Move the elements of a chunk."""
+        self._move(lo, hi, here, counts, digit, lambda at, e: self._put(there, at, e))
+
+    def move_last(self, digit: Digit, r: Node, lo: Node, hi: Node, here: Node, counts: Node) -> None:
+        """Move the elements of a chunk to the results."""
         source, result = self.row(index.loop_var(r, 0, self.rows))
-        last = number == len(self.form.digits) - 1
-
-        def put(at: Node, e: Element) -> None:
-            if last and self.form.carries != "place":
-                self._finish(source, result, at, e)
-            else:
-                self._put(there, at, e)
-
-        self._move(lo, hi, here, counts, self.form.digits[number], put)
+        self._move(lo, hi, here, counts, digit, lambda at, e: self._finish(source, result, at, e))
 
     def finish_chunk(self, r: Node, lo: Node, hi: Node, array: Node) -> None:
         source, result = self.row(index.loop_var(r, 0, self.rows))
@@ -264,16 +276,16 @@ class _Radix(MergeSort):
             assert descending is not None
             self.store(result, at, arith.to_memory(b, value_of(b, e[0], t, descending)))
 
-    def _digit(self, e: Element, digit: tuple[int, int]) -> Node:
-        low, width = digit
-        return self.b.and_(self.b.lshr(e[0], low), (1 << width) - 1)
+    def _digit(self, e: Element, digit: Digit) -> Node:
+        low, most = digit
+        return self.b.and_(self.b.lshr(e[0], low), most)
 
-    def _count(self, counts: Node, e: Element, digit: tuple[int, int]) -> None:
+    def _count(self, counts: Node, e: Element, digit: Digit) -> None:
         b = self.b
         at = b.gep(counts, b.mul(self._digit(e, digit), 4))
         b.store(at, b.add(b.load(at, I32), 1))
 
-    def _move(self, lo: Node | int, hi: Node | int, here: Node, counts: Node, digit: tuple[int, int],
+    def _move(self, lo: Node | int, hi: Node | int, here: Node, counts: Node, digit: Digit,
               put: Callable[[Node, Element], None]) -> None:  # fmt: skip
         b = self.b
 
@@ -301,18 +313,36 @@ class _Radix(MergeSort):
             b.store(b.gep(p, b.mul(i, s)), x)
 
 
+@record
+class _Chunk:
+    """A chunk of a row: its number and bounds, its counts; of its row, both arrays and where the pass's number is."""
+
+    row: Node
+    number: Node
+    lo: Node
+    hi: Node
+    counts: Node
+    arrays: tuple[Node, Node]
+    passes: Node
+
+    def array(self, b: Builder, number: Node) -> Node:
+        """Where elements are before a pass."""
+        return b.select(b.cmp("eq", b.and_(number, 1), 0), *self.arrays)
+
+
 def _in_chunks(op: Op, form: _Form, rows: int) -> Lowered:
-    """Phases over the chunks of all rows."""
+    """Phases over the chunks of all rows. All passes have the same functions: the number of a row's pass is in memory,
+    where what finds the first places of its digits writes it."""
     n = op.operands[0].tensor.shape[op.attrs["dimension"]]
     chunks = min(CHUNKS, n // CHUNK)
     size = -(-n // chunks)
     one = sum(-(-s * n // 64) * 64 for s in form.sizes)
     table = 4 * form.bins * chunks
-    space = 2 * one + table
-    phases: list[Phase] = []
+    space = 2 * one + table + 64
+    last = len(form.digits) - 1
 
-    def phase(name: str, work: Callable[[_Radix, Node, Node, Node, list[Node], Node], None]) -> None:
-        """Units are chunks: `work(writer, row, lo, hi, both arrays, counts)`."""
+    def of_chunks(name: str, work: Callable[[_Radix, _Chunk], None]) -> Phase:
+        """Units are chunks."""
         w = _Radix(op, f"sort_{name}", form)
         b = w.b
         _, begin, end = w.func.params
@@ -323,29 +353,57 @@ def _in_chunks(op: Op, form: _Form, rows: int) -> Lowered:
             lo = b.mul(chunk, size)
             hi = b.smin(b.add(lo, size), n)
             counts = b.gep(base, b.add(b.mul(chunk, 4 * form.bins), 2 * one))
-            work(w, row, lo, hi, [base, b.gep(base, one)], counts)
+            work(w, _Chunk(row, chunk, lo, hi, counts, (base, b.gep(base, one)), b.gep(base, 2 * one + table)))
 
         b.for_(begin, end, 1, unit)
         b.ret()
-        phases.append(Phase(w.func, rows * chunks, size * NS))
+        return Phase(w.func, rows * chunks, size * NS)
 
-    def starts(number: int) -> None:
+    def make(w: _Radix, c: _Chunk) -> None:
+        def begin() -> None:
+            w.b.store(c.passes, w.b.const(-1, I64))
+
+        w.b.if_(w.b.cmp("eq", c.number, 0), begin)
+        w.make_chunk(c.row, c.lo, c.hi, c.arrays[0], c.counts)
+
+    def count(w: _Radix, c: _Chunk) -> None:
+        number = w.b.add(w.b.load(c.passes, I64), 1)
+        w.count_chunk(form.digit_at(w.b, number), c.lo, c.hi, c.array(w.b, number), c.counts)
+
+    def move(w: _Radix, c: _Chunk) -> None:
+        number = w.b.load(c.passes, I64)
+        here, there = (c.array(w.b, w.b.add(number, i)) for i in (0, 1))
+        w.move_chunk(form.digit_at(w.b, number), c.lo, c.hi, here, there, c.counts)
+
+    def move_last(w: _Radix, c: _Chunk) -> None:
+        w.move_last(form.digit(last), c.row, c.lo, c.hi, c.arrays[last % 2], c.counts)
+
+    def starts() -> Phase:
+        """Units are rows."""
         w = _Radix(op, "sort_starts", form)
         b = w.b
         _, begin, end = w.func.params
-        b.for_(begin, end, 1, lambda r: w.start_chunks(
-            number, b.gep(w.space, b.add(b.mul(r, space), 2 * one)), chunks))  # fmt: skip
-        b.ret()
-        phases.append(Phase(w.func, rows, form.bins * chunks * 1.0))
 
-    phase("make", lambda w, r, lo, hi, a, c: w.make_chunk(r, lo, hi, a[0], c))
-    for i in range(len(form.digits)):
-        x, y = i % 2, 1 - i % 2
-        if i:
-            phase("count", lambda w, r, lo, hi, a, c, i=i, x=x: w.count_chunk(i, lo, hi, a[x], c))
-        starts(i)
-        phase("move", lambda w, r, lo, hi, a, c, i=i, x=x, y=y: w.move_chunk(i, r, lo, hi, a[x], a[y], c))
+        def unit(r: Node) -> None:
+            counts = b.gep(w.space, b.add(b.mul(r, space), 2 * one))
+            passes = b.gep(counts, table)
+            number = b.add(b.load(passes, I64), 1)
+            b.store(passes, number)
+            w.start_chunks(form.digit_at(b, number), counts, chunks)
+
+        b.for_(begin, end, 1, unit)
+        b.ret()
+        return Phase(w.func, rows, form.bins * chunks * 1.0)
+
+    moves = of_chunks("move", move) if last or form.carries == "place" else None
+    counts, first_places = of_chunks("count", count) if last else None, starts()
+    phases = [of_chunks("make", make)]
+    for i in range(last + 1):
+        ends = i == last and form.carries != "place"  # in the results
+        phases += [counts] if i and counts else []
+        phases.append(first_places)
+        phases += [of_chunks("last", move_last)] if ends else [moves] if moves else []
     if form.carries == "place":
-        phase("finish", lambda w, r, lo, hi, a, c: w.finish_chunk(r, lo, hi, a[len(form.digits) % 2]))
+        phases.append(of_chunks("finish", lambda w, c: w.finish_chunk(c.row, c.lo, c.hi, c.arrays[(last + 1) % 2])))
     return Lowered(phases, scratch=rows * space, strategy="sort by digits",
                    reason=f"keys of {form.order.bits} bits in {len(form.digits)} passes; rows in chunks")  # fmt: skip
