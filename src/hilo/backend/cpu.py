@@ -11,6 +11,7 @@ from functools import cache
 from time import perf_counter
 from typing import Final
 
+from hilo.backend.forks import Unforked
 from hilo.backend.llvm_library import emitted, library, parsed, text_of, text_out
 from hilo.backend.target import Target
 from hilo.errors import Error
@@ -112,7 +113,7 @@ def generate_here(text: str, triple: str, cpu: str, features: str, form: str, op
     machine = target_machine(triple, cpu, features, opt)
     start = perf_counter()
     try:
-        with parsed(text) as module:
+        with Unforked(), parsed(text) as module:
             read = perf_counter()
             code = emitted(machine, module, assembly=form != "object")
     except ValueError as e:
