@@ -208,22 +208,19 @@ class _Kernel(RowCode):
 
         def visit(loops: list[Index], vectors: list[Vector], states: list[Elems]) -> list[Elems]:
             """The elements of one turn: several vectors of some rows, or one element of several rows."""
-            made: list[tuple[Elems, list[Callable[[], None]]]] = []
+            turns = [(row, k, v if p.inner else row.vector, [*loops, v.at] if sizes else [], j * each + i)
+                     for i, v in enumerate(vectors) for j, (row, k) in enumerate(strands)]  # fmt: skip
+            made = [self._elements(row, v, self._full(row, where), where, k) for row, k, v, where, _ in turns]
             out = list(states)
-            for i, v in enumerate(vectors):
-                where = [*loops, v.at] if sizes else []
-                for j, (row, k) in enumerate(strands):
-                    own = v if p.inner else row.vector
-                    made.append(self._elements(row, own, self._full(row, where), where, k))
-                    new, at = made[-1][0], j * each + i
-                    if vectorized and v.mask is not None:
-                        new = self._where(v.mask, new, k)
-                    elif vectorized and v.lanes == 1 and lanes > 1:
-                        ones = self._identities(lanes, k)
-                        new = tuple(self._only_first(e, one) for e, one in zip(new, ones, strict=True))
-                    else:
-                        new = tuple(splat(b, e, old.lanes) for e, old in zip(new, out[at], strict=True))
-                    out[at] = self._combine_states(out[at], new, k)
+            for (_, k, v, _, at), (new, _) in zip(turns, made, strict=True):
+                if vectorized and v.mask is not None:
+                    new = self._where(v.mask, new, k)
+                elif vectorized and v.lanes == 1 and lanes > 1:
+                    ones = self._identities(lanes, k)
+                    new = tuple(self._only_first(e, one) for e, one in zip(new, ones, strict=True))
+                else:
+                    new = tuple(splat(b, e, old.lanes) for e, old in zip(new, out[at], strict=True))
+                out[at] = self._combine_states(out[at], new, k)
             for _, stores in made:
                 for store in stores:
                     store()
