@@ -51,6 +51,17 @@ def test_every_target(target, shape, dtype, kind):
         np.testing.assert_array_equal(again[0], got)
 
 
+@pytest.mark.parametrize("target", ["x86-avx512", "x86-sse2", "scalar"])
+def test_passes_between_share_a_function(target):
+    """From buffer to buffer, whatever their counts: of both halves, one function a radix."""
+    kernel = Kernel(transform((1, 1 << 15), c64), Target.named(target))
+    names = [h.name for p in kernel.lowered.phases for h in p.helpers]
+    assert names
+    assert all(n.startswith("fft_pass_") for n in names)
+    x = numbers((1, 1 << 15), c64)
+    assert error(kernel(x)[0], x) <= TINY * 15 / 8
+
+
 def test_two_phases_with_two_transforms(monkeypatch):
     monkeypatch.setattr("hilo.kernels.fft.STACK", 0)
     kernel = Kernel(transform((3, 480), c64), Target.named("x86-avx2"))

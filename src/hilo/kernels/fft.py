@@ -12,6 +12,7 @@ An inverse transform is one with real and imaginary parts exchanged on both side
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -27,7 +28,7 @@ from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, pointer
 from hilo.kernels.transpose import turn
 from hilo.loop import index
-from hilo.loop.builder import Builder, Node
+from hilo.loop.builder import I64, PTR, Builder, Func, Node
 from hilo.loop.element import held_type
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ ALONE: Final = 1 << 12  # elements of a single transform that one thread does
 PAGE: Final = 4096
 STRATEGY: Final = "fast Fourier transform"
 NS_PER_WORK: Final = 0.35  # nanoseconds of one operation on a vector
-Load = Callable[[Node], Complex]  # the vectors at a position
-Store = Callable[[Node, Complex], None]
+Load = Callable[[Node, "Node | int"], Complex]  # the vectors at the sum of two positions, the second known long before
+Store = Callable[[Node, "Node | int", Complex], None]
 
 
 def lower(op: Op, target: Target) -> Lowered:
@@ -156,8 +157,8 @@ class _Writer:
         column = b.smin(b.mul(block, s.lanes), s.n2 - s.lanes)
         source = b.gep(self.source, b.mul(b.add(b.mul(row, self.n), column), 2 * self.size))
 
-        def load(i: Node) -> Complex:
-            return self._exchanged(self._split(b.gep(source, b.mul(i, s.n2 * 2 * self.size))))
+        def load(i: Node, far: Node | int) -> Complex:
+            return self._exchanged(self._split(self._at(source, i, far, s.n2 * 2 * self.size)))
 
         done = self._passes(s.first, self.tables[0], load)
         place = b.gep(matrix, b.mul(column, 2 * self.step))
@@ -200,39 +201,67 @@ class _Writer:
         result = b.gep(self.result, b.mul(b.add(b.mul(row, self.n), first), 2 * self.size))
         aligned = s.n1 % s.lanes == 0
 
-        def store(i: Node, x: Complex) -> None:
+        def store(i: Node, far: Node | int, x: Complex) -> None:
             if self.inverse:
                 x = b.fmul(x[0], 1.0 / self.n), b.fmul(x[1], 1.0 / self.n)
-            self._join(b.gep(result, b.mul(i, s.n1 * 2 * self.size)), self._exchanged(x), aligned)
+            self._join(self._at(result, i, far, s.n1 * 2 * self.size), self._exchanged(x), aligned)
 
-        self._passes(s.second, self.tables[1], lambda i: self._load(b.gep(source, b.mul(i, 2 * self.step))), store)
+        self._passes(s.second, self.tables[1], self._from(source), store)
 
     def _passes(self, radices: tuple[int, ...], table: Node, load: Load, store: Store | None = None) -> Node:
         """A transform from `load` to `store`, or to one of the buffers, which is what this gives."""
         b, n, stride = self.b, prod(radices), 1
         for number, r in enumerate(radices):
             to = self.spaces[number % 2]
-            keep = store if store is not None and number == len(radices) - 1 else self._to(to)
-            self._pass(r, n // r, stride, table, load, keep)
+            last = number == len(radices) - 1
+            if number and not last:
+                self._shared_pass(r, n // r, stride, table, self.spaces[1 - number % 2], to)
+            else:
+                self._pass(r, n // r, stride, table, load, store if store is not None and last else self._to(to))
             table = b.gep(table, n // r * (r - 1) * 2 * self.size)
             load = self._from(to)
             n, stride = n // r, stride * r
         return self.spaces[(len(radices) - 1) % 2]
 
-    def _pass(self, r: int, count: int, stride: int, table: Node, load: Load, store: Store) -> None:
+    def _shared_pass(self, r: int, count: int, stride: int, table: Node, source: Node, to: Node) -> None:
+        """A pass from one buffer to the other: by a function for all that have this radix."""
+        name = f"fft_pass_{self.vector!r}_{r}"
+        helpers = self.func.helpers
+        assert helpers is not None
+        if name not in helpers:
+            places = [(x, PTR) for x in ("table", "source", "to")]
+            func = helpers[name] = Func(name, [*places, ("count", I64), ("stride", I64)], inline="never")
+            w = copy(self)
+            w.func, w.b = func, Builder(func)
+            w.butterfly = Butterfly(w.b, self.butterfly.fused)
+            roots, here, there, turns, run = func.params
+            w._pass(r, turns, run, roots, w._from(here), w._to(there))
+            w.b.ret()
+        self.b.call(name, (table, source, to, self.b.i64(count), self.b.i64(stride)))
+
+    def _pass(self, r: int, count: Node | int, stride: Node | int, table: Node, load: Load, store: Store) -> None:
         """Butterflies of r elements: `count` times `stride` of them. Those of one `count` share their roots."""
         b = self.b
 
+        def times(k: int, *numbers: Node | int) -> Node | int:
+            if all(isinstance(n, int) for n in numbers):
+                return k * prod(numbers)  # type: ignore[arg-type]
+            found = b.i64(k)
+            for n in numbers:
+                found = b.mul(found, n)
+            return found
+
         def butterflies(p: Node) -> None:
             roots = b.gep(table, b.mul(p, (r - 1) * 2 * self.size))
-            turns = [self._pair(b.gep(roots, (k - 1) * 2 * self.size)) for k in range(1, r)] if count > 1 else []
-            here, there = b.mul(p, stride), b.mul(p, stride * r)
+            turns = [self._pair(b.gep(roots, (k - 1) * 2 * self.size)) for k in range(1, r)] if count != 1 else []
+            here, there = b.mul(p, stride), b.mul(b.mul(p, r), stride)
 
             def one(q: Node) -> None:
-                xs = [load(b.add(b.add(q, here), stride * count * k)) for k in range(r)]
+                at, to = b.add(q, here), b.add(q, there)
+                xs = [load(at, times(k, count, stride)) for k in range(r)]
                 for k, x in enumerate(self.butterfly.transform(xs)):
                     out = self.butterfly.multiply(x, turns[k - 1]) if turns and k else x
-                    store(b.add(b.add(q, there), stride * k), out)
+                    store(to, times(k, stride), out)
 
             b.for_(0, stride, 1, one)
 
@@ -249,14 +278,19 @@ class _Writer:
         re, im = (self.b.load(self.b.gep(at, part * self.step), self.vector, align=self.step) for part in (0, 1))
         return re, im
 
+    def _at(self, base: Node, i: Node, far: Node | int, size: int) -> Node:
+        """The address of an element of `size` bytes."""
+        b = self.b
+        return b.gep(b.gep(base, b.mul(i, size)), far * size if isinstance(far, int) else b.mul(far, size))
+
     def _from(self, space: Node) -> Load:
-        return lambda i: self._load(self.b.gep(space, self.b.mul(i, 2 * self.step)))
+        return lambda i, far: self._load(self._at(space, i, far, 2 * self.step))
 
     def _to(self, space: Node) -> Store:
         b = self.b
 
-        def store(i: Node, x: Complex) -> None:
-            at = b.gep(space, b.mul(i, 2 * self.step))
+        def store(i: Node, far: Node | int, x: Complex) -> None:
+            at = self._at(space, i, far, 2 * self.step)
             for part, v in enumerate(x):
                 b.store(b.gep(at, part * self.step), v, align=self.step)
 
