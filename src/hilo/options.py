@@ -57,7 +57,9 @@ class Options:
     )
     # ---- machine
     target: str = _option(
-        "host", "HILO_TARGET", "what to compile for: host, x86-avx512-vnni, x86-avx512, x86-avx2, x86-sse2, arm-neon, ... or scalar"
+        "host",
+        "HILO_TARGET",
+        "what to compile for: host, x86-avx512-vnni, x86-avx512, x86-avx2, x86-sse2, arm-neon, ... or scalar",
     )
     threads: int | None = _option(None, "HILO_THREADS", "threads to run with; unset: as many as the process may use")
     # ---- effort

@@ -7,9 +7,9 @@ import pytest
 
 import hilo
 from hilo.errors import Error, Unsupported
+from hilo.inspection import text_after
 from hilo.passes.inline import inline
 from hilo.passes.stages import stages
-from hilo.inspection import text_after
 
 COUNT = """
     %zero = stablehlo.constant dense<0> : tensor<i32>
