@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from hilo.errors import Error
 from hilo.ir.dtypes import DType
@@ -17,7 +17,7 @@ from hilo.record import record, replace
 
 LINUX_X86: Final = "x86_64-unknown-linux-gnu"
 LINUX_ARM: Final = "aarch64-unknown-linux-gnu"
-NO_SIZES: Final[Mapping[str, int]] = MappingProxyType({})
+NO_SIZES: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @record(frozen=True)
@@ -113,7 +113,7 @@ class Target:
 
 
 def _x86(name: str, cpu: str, features: str, level: int, dot4: bool = False,
-         caches: Mapping[str, int] = NO_SIZES) -> Target:  # fmt: skip
+         caches: Mapping[str, Any] = NO_SIZES) -> Target:  # fmt: skip
     """An x86-64 machine of a micro-architecture level: 1 (SSE2), 3 (AVX2, FMA) or 4 (AVX-512)."""
     return Target(
         name=name,
@@ -133,7 +133,7 @@ def _x86(name: str, cpu: str, features: str, level: int, dot4: bool = False,
 
 
 def _arm(name: str, cpu: str, features: str, dot4: bool = False,
-         caches: Mapping[str, int] = NO_SIZES) -> Target:  # fmt: skip
+         caches: Mapping[str, Any] = NO_SIZES) -> Target:  # fmt: skip
     """A 64-bit Arm machine: vectors of 16 bytes (NEON), which all of them have."""
     return Target(
         name=name,
@@ -200,7 +200,7 @@ def _host() -> Target:
     return described(triple, cpu, has, _cache_sizes())
 
 
-def described(triple: str, cpu: str, has: Mapping[str, bool], caches: Mapping[str, int] = NO_SIZES) -> Target:
+def described(triple: str, cpu: str, has: Mapping[str, bool], caches: Mapping[str, Any] = NO_SIZES) -> Target:
     """The machine that LLVM describes: a triple, the CPU's name, the features that it has or lacks.
 
     Raises `Error` for a machine of another kind than we make code for.
