@@ -11,7 +11,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define INLINE_COST 3e5 /* estimated nanoseconds up to which a run is not worth another thread */
 #define ON_STACK 48     /* arguments and results up to which a call in the calling thread needs no memory for itself */
@@ -59,12 +58,6 @@ static struct pjrt_error *lay_out(struct run *run) {
     return NULL;
 }
 
-static long long now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
 /* Whether a call is not worth another thread. */
 static bool is_small(struct pjrt_executable *e) {
     if (!isnan(e->cost)) return e->cost < INLINE_COST;
@@ -75,16 +68,10 @@ static bool is_small(struct pjrt_executable *e) {
 /* Runs it on the calling thread, its arguments being ready. */
 static struct pjrt_error *perform(struct run *run) {
     struct pjrt_executable *e = run->loaded->executable;
-    long long begin = isnan(e->cost) ? now_ns() : 0;
     struct pjrt_error *error = run->relaid ? lay_out(run) : NULL;
-    struct pjrt_forms forms;
-    bool several = !error && e->program->num_forms;
-    if (several) pjrt_forms_take(&forms, e, run->held, run->pointers);
     if (!error)
-        error = pjrt_run(e, run->context, run->pointers, run->pointers + e->num_arguments,
-                         several && forms.count ? forms.pointers : NULL, run->held, e->num_arguments + e->num_results);
-    if (several) pjrt_forms_give_back(&forms);
-    if (begin) atomic_store_explicit(&e->took, now_ns() - begin + 1, memory_order_relaxed);
+        error = pjrt_run(e, run->context, run->pointers, run->pointers + e->num_arguments, run->held,
+                         e->num_arguments + e->num_results);
     if (run->relaid) free_relaid(run);
     return error;
 }

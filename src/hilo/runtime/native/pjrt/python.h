@@ -41,9 +41,8 @@ struct pjrt_error *pjrt_python_items(struct pjrt_executable *e, const char *meth
                                      size_t *count);
 
 /* Runs the program on the calling thread (run.c), whether or not it holds the GIL. `held`: the blocks behind arguments and
- * results, which live until it returns; a Python function that the program calls may keep them for longer. `forms`: of
- * arguments, or NULL. */
+ * results, which live until it returns; a Python function that the program calls may keep them for longer. */
 struct pjrt_error *pjrt_run(struct pjrt_executable *e, struct pjrt_context *context, void **arguments, void **results,
-                            void **forms, struct pjrt_block **held, size_t num_held);
+                            struct pjrt_block **held, size_t num_held);
 
 #endif

@@ -1,7 +1,9 @@
 /* One run of a program on the calling thread, with or without Python. */
 #include "python.h"
 
+#include <math.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "../memory.h"
 
@@ -100,11 +102,34 @@ static struct pjrt_error *run(struct pjrt_executable *e, void **arguments, void 
     return code ? failure(&native, code) : NULL;
 }
 
-struct pjrt_error *pjrt_run(struct pjrt_executable *e, struct pjrt_context *context, void **arguments, void **results,
-                            void **forms, struct pjrt_block **held, size_t num_held) {
+/* The same in the context of an execution, for handlers of foreign functions. */
+static struct pjrt_error *run_in_context(struct pjrt_executable *e, struct pjrt_context *context, void **arguments,
+                                         void **results, void **forms, struct pjrt_block **held, size_t num_held) {
     if (!e->program->num_hosts) return run(e, arguments, results, forms, held, num_held);
     struct pjrt_context *before = pjrt_context_use(context); /* of a run that this one is a part of */
     struct pjrt_error *error = run(e, arguments, results, forms, held, num_held);
     pjrt_context_use(before);
+    return error;
+}
+
+static long long nanoseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+struct pjrt_error *pjrt_run(struct pjrt_executable *e, struct pjrt_context *context, void **arguments, void **results,
+                            struct pjrt_block **held, size_t num_held) {
+    long long begin = isnan(e->cost) ? nanoseconds() : 0;
+    struct pjrt_error *error;
+    if (e->program->num_forms) {
+        struct pjrt_forms forms;
+        pjrt_forms_take(&forms, e, held, arguments);
+        error = run_in_context(e, context, arguments, results, forms.count ? forms.pointers : NULL, held, num_held);
+        pjrt_forms_give_back(&forms);
+    } else {
+        error = run_in_context(e, context, arguments, results, NULL, held, num_held);
+    }
+    if (begin) atomic_store_explicit(&e->took, nanoseconds() - begin + 1, memory_order_relaxed);
     return error;
 }
