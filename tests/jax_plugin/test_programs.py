@@ -29,5 +29,9 @@ def test_analyses(run: Run, name: dict[str, str]) -> None:
     run("analyses.py", name)
 
 
+def test_weights_that_come_again(run: Run, name: dict[str, str]) -> None:
+    run("weights.py", name)
+
+
 def test_a_process_that_was_killed(run: Run, name: dict[str, str]) -> None:
     run("killed.py", name)
