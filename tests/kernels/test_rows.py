@@ -10,7 +10,7 @@ import hilo
 from hilo.backend.target import Target
 from hilo.ir.dtypes import DType, bf16, c64, f16, f32, f64, i1, i8, i32, u8, u64
 from hilo.ir.interpret import evaluate
-from hilo.ir.module import parameter, region
+from hilo.ir.module import Function, parameter, region
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 
@@ -91,6 +91,26 @@ def test_results_do_not_depend_on_pieces(shape: tuple[int, ...]) -> None:
         kernel = Kernel(op, Target.named("x86-avx512"))
         results = [kernel(x, np.zeros((), np.float32), pieces=n)[0] for n in (1, 2, 7)]
         assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
+
+
+@pytest.mark.parametrize("dtype", [f32, f64, bf16, c64, i8, u64, i1])
+def test_chunks_are_combined_by_code_that_is_made_quickly(dtype: DType) -> None:
+    """Where that is little beside the chunks; with the same bits."""
+    shape, kind = (100_003, 7), "or" if dtype is i1 else "add"
+    op = reduce(parameter(0, TensorType(dtype, shape)), (0,), kind, first=parameter(1, TensorType(dtype)))
+    kernel = Kernel(op, Target.host())
+    chunks, combined = kernel.lowered.phases
+    assert combined.func.attrs["outer"]
+    assert not chunks.func.attrs.get("outer")
+    program = hilo.compile(hilo.Module({"main": Function("main", op.operands, [*op.operands, op], [op])}))
+    x = random_array(np.random.default_rng(9), op.operands[0].tensor)
+    zero = np.zeros((), dtype.np)
+    assert np.asarray(program(x, zero)).tobytes() == kernel(x, zero)[0].tobytes()
+
+
+def test_many_rows_of_chunks_are_combined_by_good_code() -> None:
+    op = reduce(parameter(0, TensorType(f32, (40, 100_003))), (0,), first=parameter(1, TensorType(f32)))
+    assert not any(p.func.attrs.get("outer") for p in Kernel(op, Target.named("x86-avx512")).lowered.phases)
 
 
 def argmax(x: Op, i: Op, dims: tuple[int, ...]) -> Op:

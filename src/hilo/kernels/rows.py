@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hilo.errors import Unsupported
 from hilo.ir.dims import typical, upper
@@ -33,6 +33,8 @@ from hilo.ops.rows import NotRows, analyse
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
+OUTER_CHUNKS: Final = 256  # times the work of combining chunks: how good that code is does not matter then
+
 
 def lower(body: Function, operands: Sequence[int], count: int, target: Target, *, near: bool = False) -> Lowered:
     """The kernel of a row region; parameter i of `body` is buffer operands[i] of `count`, results, scratch follow.
@@ -51,10 +53,10 @@ def lower(body: Function, operands: Sequence[int], count: int, target: Target, *
                        strategy="rows", reason=p.words(body, target))  # fmt: skip
     scratch = sum(t.nbytes + 64 for t in main.partial_types())
     first = Phase(main.chunks(), p.units, p.unit_cost)
-    second = RowCode(p, body, operands, count, set(), target)
     total = prod(rows.shape[d] for d in rows.kept)
-    return Lowered([first, Phase(second.combine(), 1, typical(p.chunks * total) / 4.0)], scratch, in_place,
-                   strategy="rows in chunks", reason=p.words(body, target))  # fmt: skip
+    second = Phase(RowCode(p, body, operands, count, set(), target).combine(), 1, typical(p.chunks * total) / 4.0)
+    second.func.attrs["outer"] = typical(first.units) * first.unit_cost >= OUTER_CHUNKS * second.unit_cost
+    return Lowered([first, second], scratch, in_place, strategy="rows in chunks", reason=p.words(body, target))
 
 
 class _Kernel(RowCode):

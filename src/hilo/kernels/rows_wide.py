@@ -86,15 +86,15 @@ class WideCode(RowCode):
         else:
             b.for_(self.begin, self.end, 1, unit)
 
-    def _columns(self, turn: Callable[[Row], None]) -> None:
-        """`turn(row)` for each vector of rows of the panel."""
+    def _columns(self, turn: Callable[[Row], None], side: int = 1) -> None:
+        """`turn(row)` for each vector of rows of the panel, `side` of them at a time."""
 
         def vectors(vs: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
             for i, v in enumerate(vs):
                 turn(Row(v, self.p.kept.indices([*self.outer, v.at]), i))
             return ()
 
-        vector_loop(self.b, self.lo, self.hi, self.p.kept.sizes[-1], vectors, lanes=self.p.lanes, unroll=SIDE_BY_SIDE,
+        vector_loop(self.b, self.lo, self.hi, self.p.kept.sizes[-1], vectors, lanes=self.p.lanes, unroll=side,
                     masks=self.target.has_masks)  # fmt: skip
 
     # ---- sums
@@ -150,7 +150,8 @@ class WideCode(RowCode):
 
             def group(iv: Node, count: int) -> None:
                 first = index.loop_var(iv, 0, n - count + 1)
-                self._columns(lambda row: self._add(row, [[*loops, first + i] for i in range(count)], sums))
+                places = [[*loops, first + i] for i in range(count)]
+                self._columns(lambda row: self._add(row, places, sums), SIDE_BY_SIDE if count > 1 else 1)
 
             stop = b.add(lo, b.and_(b.sub(hi, lo), -p.wide))
             b.for_(lo, stop, p.wide, lambda iv: group(iv, p.wide))
