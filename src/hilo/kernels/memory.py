@@ -85,7 +85,11 @@ class Buffer:
         first = position.first_lane() * size
         align = self._alignment(first)
         past = self.streaming and mask is None and align % min(lanes * size, RESULT_ALIGN) == 0
-        arith.store_elem(b, self.ptr, index.node(b, first), value, lanes, mask, align=align, nontemporal=past)
+        arith.store_elem(b, self.address(b, first), 0, value, lanes, mask, align=align, nontemporal=past)
+
+    def address(self, b: Builder, offset: Index) -> Node:
+        """The address at a byte offset: what vectors side by side share, and the number that instructions can hold."""
+        return b.gep(b.gep(self.ptr, index.node(b, offset - offset.const)), offset.const)
 
     # ---- pieces
     def _inside(self, b: Builder, at: tuple[Index, ...]) -> Node:
@@ -107,7 +111,7 @@ class Buffer:
 
     def _contiguous(self, b: Builder, first: Index, lanes: int, mask: Node | None) -> Elem:
         first = first * self.type.dtype.itemsize
-        return arith.load_elem(b, self.ptr, index.node(b, first), self.type.dtype, lanes, mask,
+        return arith.load_elem(b, self.address(b, first), 0, self.type.dtype, lanes, mask,
                                align=self._alignment(first), invariant=self.constant)  # fmt: skip
 
     def _spaced(self, b: Builder, first: Index, stride: int, lanes: int, mask: Node | None) -> Elem:

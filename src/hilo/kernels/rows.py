@@ -231,7 +231,7 @@ class _Kernel(RowCode):
                     at = index.linear(self._full(strands[0][0], [*loops, v.at]), self.rows.shape)
                     step = at.first_lane() if v.lanes > 1 else at
                     row = prod(sizes) * x.type.dtype.itemsize
-                    b.prefetch(b.gep(x.ptr, index.node(b, step * x.type.dtype.itemsize + row)))
+                    b.prefetch(x.address(b, step * x.type.dtype.itemsize + row))
             return out
 
         def loop(depth: int, loops: list[Index], states: list[Elems]) -> list[Elems]:

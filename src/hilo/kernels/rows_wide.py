@@ -186,7 +186,7 @@ class WideCode(RowCode):
         for x in self.ahead:
             size = x.type.dtype.itemsize
             if row.copy * v.lanes * size % LINE == 0:
-                b.prefetch(b.gep(x.ptr, index.node(b, at * size)), locality=2)
+                b.prefetch(x.address(b, at * size), locality=2)
 
     # ---- accumulated values
     def _load(self, buffers: list[Buffer], v: Vector) -> Elems:
