@@ -32,9 +32,8 @@ INLINE_NODES = 128  # of a kernel that becomes part of a loop's code
 INLINE_NS = 200.0  # of work that such a kernel does: beyond, the call does not matter
 INLINE_TOTAL = 2048  # nodes taken in by one function: code generation is not linear
 _CTX_PARALLEL_FOR, _CTX_CONSTANTS, _CTX_HOST_CALL = 0, 8, 16  # byte offsets in struct hilo_ctx
-_CTX_MESSAGE, _CTX_MESSAGE_SIZE, _CTX_FAILED, _CTX_FORMS = 32, 40, 48, 56
+_CTX_FORMS = 56
 _CLOCK = 1  # CLOCK_MONOTONIC
-_CALL_BYTES, _BUFFER_BYTES = 72, 24  # of struct hilo_call and struct hilo_buffer (runtime/native/hilo_custom_call.h)
 
 
 def chunk_units(phase: Phase) -> Number:
@@ -81,24 +80,6 @@ def emit_entry(program: Program, name: str = "entry", *, portable: bool = False)
     return [*(f for fs in written for f in fs), entry]
 
 
-def open_dims(s: HostCall) -> list[Size]:
-    """The run-time sizes among the dims of a call's operands and results: it finds them before its pointers."""
-    from hilo.custom_calls.signature import signature_of  # few programs call out
-
-    g = signature_of(s.op)
-    dims = [d for t in (*g.operand_tensors(), *g.result_tensors()) for d in t.shape]
-    return [d for d in dims if isinstance(d, Size)]
-
-
-def _call_size(s: HostCall) -> int:
-    """Bytes of the structs of a call by hilo's own convention."""
-    from hilo.custom_calls.signature import signature_of
-
-    g = signature_of(s.op)
-    types = (*g.operand_tensors(), *g.result_tensors())
-    return _CALL_BYTES + sum(_BUFFER_BYTES + 8 * t.rank for t in types)
-
-
 def has_host_call(steps: list[Step]) -> bool:
     """Whether a call into the host may end the program within `steps`."""
     stack = list(steps)
@@ -128,7 +109,13 @@ class _Frame:
                 self.rows[id(part)] = arrange(part, places, INLINE_COST, CHUNK_COST)
             widest += [s.pointers for row in self.rows.values() for s in row if isinstance(s, Together)]
         self.size = 8 * max(widest, default=1)
-        open_sizes = max((len(open_dims(h)) for h in program.hosts), default=0)
+        direct = [h for h in program.hosts if h.is_direct]
+        open_sizes = self.call_size = 0
+        if program.hosts:
+            from hilo.plan.calls_out import call_size, open_dims
+
+            open_sizes = max(len(open_dims(h)) for h in program.hosts)
+            self.call_size = max(map(call_size, direct), default=0)
         # Room before the pointers, where kernels and calls find run-time sizes.
         self.before = 8 * max(len(program.symbols or ()), open_sizes)
         self.symbols = {s: i for i, s in enumerate(program.symbols or ())}
@@ -136,8 +123,6 @@ class _Frame:
         self.slots: dict[Buffer, int] = {}
         self.profile: Profile | None = program.profile
         self.portable = portable
-        direct = [h for h in program.hosts if h.is_direct]
-        self.call_size = max(map(_call_size, direct), default=0)
         addresses = [h.index for h in direct if h.target.convention == "c"]
         self.address_slots = {index: len(program.constants) + k for k, index in enumerate(addresses)}
 
@@ -158,13 +143,13 @@ def _emit(frame: _Frame, name: str, steps: list[Step], *, outlined: bool = False
     if outlined:
         params.append(("frame", PTR))
     func = Func(name, params, I32)
-    writer = _Writer(func, frame, outlined)
+    writer = Writer(func, frame, outlined)
     writer.steps(steps)
     writer.b.ret(writer.b.const(0, I32))
     return [*writer.units, func]
 
 
-class _Writer:
+class Writer:
     """Writes steps into one function; knows where every buffer is."""
 
     def __init__(self, func: Func, frame: _Frame, outlined: bool) -> None:
@@ -304,9 +289,11 @@ class _Writer:
 
     def host_call(self, s: HostCall) -> None:
         """Call into the host; a code that is not 0 ends the program."""
+        from hilo.plan.calls_out import direct_call, open_dims
+
         b = self.b
         if s.is_direct:
-            self.direct_call(s)
+            direct_call(self, s)
             return
         for i, x in enumerate((*s.operands, *s.results)):
             b.store(b.gep(self.frame, 8 * i), self.address(x))
@@ -314,48 +301,6 @@ class _Writer:
             b.store(b.gep(self.frame, -8 * (k + 1)), sizes.node(b, n))
         fn = b.load(b.gep(self.ctx, _CTX_HOST_CALL), PTR, invariant=True)
         self.leave_on_error(b.callptr(fn, (self.ctx, b.i64(s.index), self.frame), I32))
-
-    def direct_call(self, s: HostCall) -> None:
-        """Call native code by hilo's own convention: fills its structs, which lie on the stack."""
-        from hilo.custom_calls.element_types import NUMBERS
-        from hilo.custom_calls.signature import signature_of
-
-        b, g = self.b, signature_of(s.op)
-        types = (*g.operand_tensors(), *g.result_tensors())
-        if self.call_block is None:
-            self.call_block = b.alloca(self.layout.call_size)
-        block, buffers = self.call_block, b.gep(self.call_block, _CALL_BYTES)
-        dims = _CALL_BYTES + _BUFFER_BYTES * len(types)
-        for i, (x, t) in enumerate(zip((*s.operands, *s.results), types, strict=True)):
-            at = _CALL_BYTES + _BUFFER_BYTES * i
-            fields = (self.address(x), b.gep(block, dims), b.const(t.rank, I32), b.const(NUMBERS[t.dtype.name], I32))
-            for offset, value in zip((0, 8, 16, 20), fields, strict=True):
-                b.store(b.gep(block, at + offset), value)
-            for d in t.shape:
-                b.store(b.gep(block, dims), sizes.node(b, d))
-                dims += 8
-        assert s.config is not None
-        count = len(s.operands)
-        head = (
-            b.i64(_CALL_BYTES), b.i64(count), b.i64(len(s.results)), buffers, b.gep(buffers, _BUFFER_BYTES * count),
-            self.address(s.config), b.i64(s.config.nbytes - 1),
-            b.load(b.gep(self.ctx, _CTX_MESSAGE), PTR, invariant=True),
-            b.load(b.gep(self.ctx, _CTX_MESSAGE_SIZE), I64, invariant=True),
-        )  # fmt: skip
-        for i, value in enumerate(head):
-            b.store(b.gep(block, 8 * i), value)
-        if s.target.convention == "llvm" or self.layout.portable:
-            code = b.call(s.target.symbol, (block,), I32)
-        else:
-            table = b.load(b.gep(self.ctx, _CTX_CONSTANTS), PTR, invariant=True)
-            fn = b.load(b.gep(table, 8 * self.layout.address_slots[s.index]), PTR, invariant=True)
-            code = b.callptr(fn, (block,), I32)
-
-        def leave() -> None:
-            b.store(b.gep(self.ctx, _CTX_FAILED), b.i64(s.index))
-            b.ret(code)
-
-        b.if_(b.cmp("ne", code, 0), leave)
 
     def leave_on_error(self, code: Node) -> None:
         b = self.b
