@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import hilo
+from hilo.backend import cpu
+from hilo.backend.target import Target
 from hilo.errors import Error
 from hilo.options import Options
 
@@ -86,3 +90,28 @@ def test_equal_kernels_are_compiled_once(capsys: pytest.CaptureFixture[str]) -> 
     text = "func.func @main(%0: tensor<20x20xf32>, %w: tensor<20x20xf32>) -> tensor<20x20xf32> {\n" + "\n".join(lines)
     hilo.compile(text + "\n  return %12 : tensor<20x20xf32>\n}", options=Options(time=True))
     assert "12 kernels, 1 different" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(Target.host().arch != "x86_64", reason="LLVM's quick ways are used on x86-64 alone")
+@pytest.mark.parametrize(
+    ("kind", "shape", "level"), [("add", "7x", 0), ("exponential", "", 0), ("add", "5000x", 1), ("tan", "1000x", 1)]
+)
+def test_programs_that_are_over_at_once_are_made_quickly(
+    kind: str, shape: str, level: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    levels: list[int] = []
+    plain = cpu.compile
+
+    def noted(text: str, target: Target, opt: int, *args: Any) -> bytes:
+        levels.append(opt)
+        return plain(text, target, opt, *args)
+
+    monkeypatch.setattr(cpu, "compile", noted)
+    t = f"tensor<{shape}f32>"
+    operands = "%x, %x" if kind == "add" else "%x"
+    text = f"""func.func @main(%x: {t}) -> {t} {{
+      %r = "stablehlo.{kind}"({operands}) : ({", ".join([t] * operands.count("%"))}) -> {t}
+      return %r : {t}
+    }}"""
+    hilo.compile(text, threads=1, options=Options(cache=False))
+    assert max(levels) == level

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 GROUP = 16  # functions per LLVM module
 OUTER_NS = 4000  # of a kernel, beside which the code that calls it does not matter
+SHORT = 64  # nodes of all functions of a program without loops, beside which calling the program takes far longer
 MOST_CONSTANTS = 1 << 30  # bytes of constants in an object file: its code must reach them
 
 
@@ -166,7 +167,10 @@ def group(program: Program, *, portable: bool = False, cached: bool = True, entr
 
         last.append(emit_shapes(program))
     needed = called(last)
-    if is_outer(last, program):
+    if not helpers and is_short([*kernels, *last], program):
+        for f in (*kernels, *last):
+            f.attrs["outer"] = True
+    elif is_outer(last, program):
         last[-1].attrs["outer"] = True
     own_helpers = [h for h in helpers.values() if h.attrs.get("rare") or not cached]
     kernels = [*own_helpers, *(k for k in kernels if k.name in needed)]
@@ -194,6 +198,14 @@ def is_outer(entry: Sequence[Func], program: Program) -> bool:
             stack.extend(n.blocks)
     kernels = [call.lowered.phases for call in program.calls()]
     return sum(typical(p.units) * p.unit_cost for phases in kernels for p in phases) >= OUTER_NS * len(kernels)
+
+
+def is_short(funcs: Iterable[Func], program: Program) -> bool:
+    """Whether a program is over as soon as it is called: its functions have no loops and hardly any nodes."""
+    if any(h.target.convention == "llvm" for h in program.hosts):
+        return False
+    nodes = [n for f in funcs for n in f.body.nodes]
+    return len(nodes) <= SHORT and not any(n.blocks for n in nodes)
 
 
 def called(funcs: Iterable[Func]) -> set[str]:
