@@ -142,9 +142,9 @@ class Block:
 
 class Func:
     """`params` (name, type), `ret` type, body. `attrs`: inline ("always"/"never"), private, noalias (names), rare (no
-    other program is likely to have it), outer (it spends its time in what it calls, or hardly any: how good its own code is
-    does not matter), product (loop.product.Product or Packing). `helpers`: functions that builders may make for this one to
-    call, by name; None where it must stand alone."""
+    other program is likely to have it), outer (it spends its time in what it calls, or hardly any: how good its own
+    code is does not matter), product (loop.product.Product or Packing). `helpers`: functions that builders may make
+    for this one to call, by name; None where it must stand alone."""
 
     __slots__ = ("attrs", "body", "helpers", "name", "param_types", "params", "ret")
 
