@@ -374,7 +374,8 @@ def test_calls_in_the_regions_of_other_ops(run: Run) -> None:
 
 def test_the_list_of_targets_begins_with_the_users_own() -> None:
     hilo.register_custom_call("zzz", lambda x: x)
-    with pytest.raises(hilo.Error, match=r"there are: (\w+, )*zzz, ApproxTopK, .* and \d+ more\. hilo\.register_custom_call"):
+    listed = r"there are: (\w+, )*zzz, ApproxTopK, .* and \d+ more\. hilo\.register_custom_call"
+    with pytest.raises(hilo.Error, match=listed):
         hilo.compile(call("nothing_like_it"))
 
 
