@@ -106,6 +106,42 @@ def test_fork(entries):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+PART = """
+import ctypes, os, sys
+import numpy as np
+from hilo.runtime import _native
+library = ctypes.CDLL(sys.argv[1])
+address = ctypes.cast(library.squares, ctypes.c_void_p).value
+f64 = np.dtype(np.float64)
+p = _native.Program(address, [(f64, (100003,))], [(f64, (100003,))], threads=2)
+x = np.arange(100003, dtype=f64)
+right = lambda: np.array_equal(p(x)[0], x * x + 1)
+cores = os.sched_getaffinity(0)
+home = {min(cores)}
+os.sched_setaffinity(0, home)
+assert all(right() for _ in range(20))
+(worker,) = [int(t) for t in os.listdir("/proc/self/task") if open(f"/proc/self/task/{t}/comm").read() == "hilo-1\\n"]
+assert os.sched_getaffinity(worker) == home
+os.sched_setaffinity(0, cores)
+for _ in range(100000):
+    assert right()
+    if os.sched_getaffinity(worker) != home:
+        break
+away = os.sched_getaffinity(worker)
+assert away and away < cores and len(away) == len(cores) - 1, (away, cores)
+assert os.sched_getaffinity(0) == cores
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux's affinities")
+def test_a_worker_on_the_core_of_its_caller_is_sent_away(entries):
+    """A worker inherits the caller's only core; as soon as the caller may run elsewhere, they part."""
+    if len(os.sched_getaffinity(0)) < 2:
+        pytest.skip("needs two cores")
+    done = subprocess.run([sys.executable, "-c", PART, entries._name], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 EXIT = """
 import ctypes, sys, threading, time
 from hilo.runtime import _native

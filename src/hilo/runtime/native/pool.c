@@ -8,6 +8,9 @@
  * Pieces are cut by the caller's chunk size alone. Thread t owns the t-th contiguous share of them, takes these first
  * (the same rows from loop to loop, for its caches) and then steals from its neighbours, piece by piece.
  *
+ * A worker that sits on the caller's core cannot help: `part` sends it to another one (Linux). Kernels leave a thread
+ * where it last ran when they believe that all cores are busy, and may take tens of milliseconds to part two threads.
+ *
  * Several threads may call: one owns the pool, the others work through their pieces alone and take the pool over for
  * what is left as soon as it is free. Loops inside a piece run inline.
  */
@@ -60,6 +63,7 @@ struct cursor {
 struct worker {
     _Alignas(128) struct hilo_parker parker;
     pthread_t thread;
+    atomic_int core; /* where it ran when it last looked, -1 when it has not */
 };
 
 static struct {
@@ -99,6 +103,39 @@ static void wake_below(int id, int threads) {
     for (int i = WAKE_FAN * id + 1; i <= WAKE_FAN * (id + 1) && i < threads; i++) hilo_unpark(&pool.worker[i].parker);
 }
 
+/* Placement. */
+
+#ifdef __linux__
+static int this_core(void) { return sched_getcpu(); }
+
+/* Sends worker `id` to the cores on which the calling thread may run, but for `core`. Only the pool's own threads are
+ * ever bound, and never to nothing: with one core there is nowhere to go. */
+static void send_away(int id, int core) {
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) || !CPU_ISSET(core, &cores) || CPU_COUNT(&cores) < 2) return;
+    CPU_CLR(core, &cores);
+    if (!pthread_setaffinity_np(pool.worker[id].thread, sizeof cores, &cores))
+        atomic_store_explicit(&pool.worker[id].core, -1, memory_order_relaxed);
+}
+#else
+static int this_core(void) { return -1; }
+static void send_away(int id, int core) { (void)id, (void)core; }
+#endif
+
+/* Parts the workers of a job from the caller, whose core they may share: asleep, or waiting for it to get off. */
+static void part(int threads) {
+    int core = this_core();
+    if (core < 0) return;
+    for (int id = 1; id < threads; id++)
+        if (atomic_load_explicit(&pool.worker[id].core, memory_order_relaxed) == core) send_away(id, core);
+}
+
+static void note_core(int id) {
+    int core = this_core();
+    atomic_int *noted = &pool.worker[id].core;
+    if (atomic_load_explicit(noted, memory_order_relaxed) != core) atomic_store_explicit(noted, core, memory_order_relaxed);
+}
+
 static int64_t claim(struct cursor *c) {
     if (atomic_load_explicit(&c->next, memory_order_relaxed) >= c->end) return -1;
     int64_t piece = atomic_fetch_add_explicit(&c->next, 1, memory_order_relaxed);
@@ -134,6 +171,7 @@ static uint64_t await_job(int id, uint32_t seen) {
         if (atomic_load(&pool.stop)) return 0;
         pause_cpu();
         if (spins % 64) continue;
+        note_core(id);
         int64_t limit = atomic_load_explicit(&pool.runs, memory_order_relaxed) > 0 ? SPIN_IN_RUN : SPIN_AFTER;
         if (now() - start < limit && may_spin(id + 1)) continue;
         hilo_park_prepare(parker);
@@ -154,6 +192,7 @@ static void *worker_main(void *arg) {
     for (uint64_t state; (state = await_job(id, seen));) {
         if (!atomic_compare_exchange_strong(&pool.state, &state, state + 1)) continue;
         seen = GENERATION(state);
+        note_core(id);
         wake_below(id, THREADS(state));
         work(id, THREADS(state));
         state = atomic_fetch_sub(&pool.state, 1) - 1;
@@ -182,6 +221,7 @@ static int start_worker(int id) {
     if (pthread_attr_init(&attr)) return 0;
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     hilo_park_cancel(&pool.worker[id].parker);
+    atomic_store(&pool.worker[id].core, -1);
     /* Signals are for the threads of the host program. */
     sigset_t all, before;
     sigfillset(&all);
@@ -215,6 +255,7 @@ static void await_workers(int threads) {
         pause_cpu();
         if (spins % 64) continue;
         if (!start) start = now();
+        part(threads);
         if (now() - start < SPIN_JOIN && may_spin(threads)) continue;
         hilo_park_prepare(&pool.joiner);
         if (INSIDE(atomic_load(&pool.state)))
@@ -240,6 +281,7 @@ static void run_job(hilo_body body, void **bufs, int64_t units, int64_t chunk, i
         begin = end;
     }
     uint32_t generation = GENERATION(atomic_load_explicit(&pool.state, memory_order_relaxed)) + 1;
+    part(threads);
     atomic_store(&pool.state, STATE(generation, threads));
     wake_below(0, threads);
     work(0, threads);
