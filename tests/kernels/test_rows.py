@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from kernel_runs import TARGETS, Kernel, aligned, broadcast, check, compare, constant, fused, random_array, reduce, s
@@ -315,6 +317,28 @@ def test_rows_that_read_on_do_not_overlap() -> None:
     t = TensorType(f32, (5, 100))
     kernel = check(fused([t, t], build, "rows"), "x86-avx512")
     assert "overlap" not in kernel.lowered.reason
+
+
+def test_overlapping_rows_keep_values_for_one_turn() -> None:
+    """What an earlier pass keeps is read by the one before the last; what the last one would read does not overlap."""
+
+    def build(x: Op, again: bool) -> Op:
+        t = s("tanh")(x)
+        m = broadcast(reduce(t, [1], "maximum", -np.inf), x.shape, (0,))
+        e = s("exponential")(s("subtract")(t, m))
+        out = s("divide")(e, broadcast(reduce(e, [1]), x.shape, (0,)))
+        return s("add")(out, t) if again else out
+
+    for again in (False, True):
+        op = fused([TensorType(f32, (7, 100))], partial(build, again=again), "rows")
+        kernel = check(op, "x86-avx512")
+        assert ("overlap" in kernel.lowered.reason) != again
+
+
+def test_overlapping_long_rows_are_fetched_ahead() -> None:
+    """Nothing is wrong with rows that are not whole lines, in an array that no cache holds."""
+    kernel = check(fused([TensorType(f32, (71, 4003))], softmax, "rows"), "x86-avx512")
+    assert "overlap" in kernel.lowered.reason
 
 
 def test_overlapping_rows_of_any_number() -> None:

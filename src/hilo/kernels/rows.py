@@ -33,6 +33,7 @@ from hilo.ops.rows import NotRows, analyse
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
+AHEAD: Final = 2 << 10  # bytes between what a stream reads and what it has fetched into the first-level cache
 OUTER_CHUNKS: Final = 256  # times the work of combining chunks: how good that code is does not matter then
 
 
@@ -126,6 +127,7 @@ class _Kernel(RowCode):
         """Rows one after the other, whose passes overlap: one loop does the pass before the last over a row, and beside
         it the last pass over the row before, which divides, and an earlier one over the row behind, which loads.
 
+        What is kept of a row takes the places of the row before, each of which has just been read for the last time.
         The first row is its own neighbour, and so is the last one: what that stores is stored again a turn later.
         """
         p, b, sizes = self.p, self.b, self.p.unit_sizes
@@ -136,8 +138,7 @@ class _Kernel(RowCode):
         def row(u: Node, ops: Sequence[Op] = (), values: Sequence[Node] = ()) -> Row:
             loops = index.delinear(index.loop_var(u, 0, p.units), sizes)
             elems = unpack(values, [o.dtype for o in ops])
-            copy = index.from_node(b, b.and_(u, 1), 0, 2)
-            return Row(Vector(index.linear(loops, sizes), 1), p.kept.indices(loops), copy, dict(zip(ops, elems)))
+            return Row(Vector(index.linear(loops, sizes), 1), p.kept.indices(loops), 0, dict(zip(ops, elems)))
 
         def passes(strands: list[tuple[Row, int]]) -> None:
             for (row, k), state in zip(strands, self._pass(strands), strict=True):
@@ -149,7 +150,6 @@ class _Kernel(RowCode):
         def turn(u: Node, *carried: Node) -> tuple[Node, ...]:
             count = len(carried) - len(pack(blank(done)))
             this, before = row(u, known, carried[:count]), row(b.smax(b.sub(u, 1), self.begin), done, carried[count:])
-            before.copy = 1 - this.copy
             behind = row(b.smin(b.add(u, 1), b.sub(self.end, 1)))
             for k in early[:-1]:
                 passes([(behind, k)])
@@ -226,12 +226,12 @@ class _Kernel(RowCode):
             for _, stores in made:
                 for store in stores:
                     store()
-            for x in ahead if len(vectors) > 1 else ():
+            for x in ahead if len(vectors) == p.unroll and vectors[0].mask is None else ():
                 for v in vectors:
                     at = index.linear(self._full(strands[0][0], [*loops, v.at]), self.rows.shape)
                     step = at.first_lane() if v.lanes > 1 else at
                     row = prod(sizes) * x.type.dtype.itemsize
-                    b.prefetch(x.address(b, step * x.type.dtype.itemsize + row))
+                    b.prefetch(x.address(b, step * x.type.dtype.itemsize + (AHEAD if p.overlap else row)))
             return out
 
         def loop(depth: int, loops: list[Index], states: list[Elems]) -> list[Elems]:

@@ -38,7 +38,7 @@ class Row:
 
     vector: Vector
     at: Indices  # indices of the kept dims; 0 for the others
-    copy: int | Index = 0  # its place among the rows of one turn, or of two
+    copy: int = 0  # its place among the rows of one turn
     values: dict[Op, Elem] = field(default_factory=dict)
 
 
@@ -298,7 +298,7 @@ class RowCode:
         n = prod(self.p.reduced.sizes)
         if not isinstance(n, int):
             return
-        n = self._row_length() * (2 if self.p.overlap else self.p.block) if self.p.inner else n * self.p.block
+        n = self._row_length() * self.p.block if self.p.inner else n * self.p.block
         left = SCRATCH
         for ops in self.kept_ops:
             for o in ops:

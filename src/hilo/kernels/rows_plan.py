@@ -205,23 +205,26 @@ def kept_values(rows: Rows, body: Function) -> list[list[Op]]:
 
 
 def _overlaps(body: Function, rows: Rows, lanes: int) -> bool:
-    """Whether the last pass over a row goes well beside the one before it of the next row: it divides what is kept, and
-    reads nothing that a result may replace; the other one has much else to do."""
+    """Whether the last pass over a row goes well beside the one before it of the next row: it divides what that one
+    keeps, and reads nothing that a result may replace; the other one has much else to do."""
     n, units = prod(rows.shape[d] for d in rows.reduced), prod(rows.shape[d] for d in rows.kept)
     if not isinstance(n, int) or units == 1 or rows.passes < 2 or rows.reduces[-1] or rows.row or any(rows.full[:-1]):
         return False
     if not all(combiner(r).free for pass_ in rows.reduces for r in pass_):
         return False
-    kept = [o for ops in kept_values(rows, body) for o in ops]
-    if 2 * sum((n + lanes) * o.dtype.itemsize for o in kept) > SCRATCH:
+    *early, newest, _ = kept_values(rows, body)
+    kept = [*(early[-1] if early else ()), *newest]
+    if any(early[:-1]) or sum((n + lanes) * o.dtype.itemsize for o in kept) > SCRATCH:
         return False
     done: dict[Op, None] = {}  # what the last pass reads and computes
     stack = [r for _, r in rows.full[-1]]
     while stack:
         o = stack.pop()
-        if o not in done and o not in kept and o not in rows.outputs:
+        if o not in done and o not in newest and o not in rows.outputs:
             done[o] = None
             stack.extend(o.operands)
+    if not done.keys().isdisjoint(kept):  # places are taken by the next row after one turn
+        return False
     divides = any(o.name == "divide" and outline(o.shape) == outline(rows.shape) and o.dtype.is_float for o in done)
     work = sum(weight(o) for o in body.ops if o not in done)
     return divides and work >= OVERLAP_WORK and read_in_place(body, rows).isdisjoint(done)
