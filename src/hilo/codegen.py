@@ -9,7 +9,7 @@ micro-kernels of contractions) forms groups of its own where there is a cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -43,7 +43,8 @@ class Code:
         self.target = target
         if portable:
             check_portable(program)
-        self.groups = group(program, portable=portable, cached=cached, quick=self.is_quick)
+        ready = {} if portable else ready_made()
+        self.groups = group(program, portable=portable, cached=cached, quick=self.is_quick, ready=ready)
         self.objects: list[bytes]
         self.loaded: LoadedCode
 
@@ -142,11 +143,20 @@ def check_portable(program: Program) -> None:
         raise Unsupported(f"custom call target {h.target.name!r} {what}", loc=h.op.loc, op=h.op.kind.full_name)
 
 
+def ready_made() -> dict[str, int]:
+    """Addresses of the functions that programs of this process do not bring along."""
+    from hilo.backend import jit
+    from hilo.runtime import _native
+
+    return _native.ready() if jit.takes_addresses() else {}
+
+
 def group(program: Program, *, portable: bool = False, cached: bool = True, entry: str = "entry",
-          quick: Callable[[Func], bool] = lambda f: False) -> list[list[Func]]:  # fmt: skip
+          quick: Callable[[Func], bool] = lambda f: False,
+          ready: Collection[str] = ()) -> list[list[Func]]:  # fmt: skip
     """The program's functions, named, in groups for code generation; the last one holds the one called `entry`.
     `cached`: what other programs share is apart, so that they find it in the cache. All of a group are `quick`, or none
-    needs to be."""
+    needs to be. Functions that are `ready` are left out."""
     helpers: dict[str, Func] = {}
     kernels: list[Func] = []
     seen: set[int] = set()
@@ -156,7 +166,8 @@ def group(program: Program, *, portable: bool = False, cached: bool = True, entr
         seen.add(id(call.lowered))
         for phase in call.lowered.phases:
             for h in phase.helpers:
-                helpers.setdefault(h.name, h)
+                if not (h.attrs.get("ready") and h.name in ready):
+                    helpers.setdefault(h.name, h)
             if id(phase.func) not in seen:  # a kernel may go through a phase again
                 seen.add(id(phase.func))
                 phase.func.name = f"k{len(kernels)}_{call.op.name}"
@@ -237,7 +248,7 @@ def generate(program: Program, target: Target, options: Options, trace: Trace | 
                for text, n in zip(texts, code.levels(options.opt), strict=True)]  # fmt: skip
     times.append(perf_counter())
     code.objects = objects
-    code.loaded = jit.load(objects, ["entry"] if program.symbols is None else ["entry", "shapes"])
+    code.loaded = jit.load(objects, ["entry"] if program.symbols is None else ["entry", "shapes"], ready_made())
     times.append(perf_counter())
     if trace is not None:
         emit, make, load = (b - a for a, b in pairwise(times))

@@ -7,8 +7,9 @@ C library and its libm are. glibc's and musl's fma round correctly, so the resul
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Any, Final
 
 from hilo.backend.cpu import new_target_machine
@@ -35,8 +36,15 @@ class LoadedCode:
         return f
 
 
-def load(objects: Iterable[bytes], symbols: Iterable[str]) -> LoadedCode:
-    """Load object files together and find the addresses of `symbols`.
+def takes_addresses() -> bool:
+    """Whether `load` can be told of functions by their addresses."""
+    return host()[0].split("-")[0] in MACHINES
+
+
+def load(objects: Iterable[bytes], symbols: Iterable[str],
+         ready: Mapping[str, int] = MappingProxyType({})) -> LoadedCode:  # fmt: skip
+    """Load object files together and find the addresses of `symbols`. `ready`: addresses of functions that they may
+    call, besides what the process has for all, where `takes_addresses`.
 
     Raises `Error` for an object that is damaged, for a symbol that no object defines, and for one that the code needs
     and the process does not have (LLVM itself would end the process).
@@ -51,12 +59,12 @@ def load(objects: Iterable[bytes], symbols: Iterable[str]) -> LoadedCode:
         missing |= needs
     if absent := [s for s in symbols if s not in defined]:
         raise Error(f"the compiled code has no symbol {absent[0]!r}")
-    if unknown := sorted(s for s in missing - defined if not in_process(s)):
+    if unknown := sorted(s for s in missing - defined if s not in ready and not in_process(s)):
         raise Error(f"the compiled code needs symbols that this process does not have: {', '.join(unknown)}")
     triple, _, _ = host()
     machine = MACHINES.get(triple.split("-")[0])
     if machine is not None:
-        code = Code(objects, address_in_process, machine)
+        code = Code(objects, lambda s: ready.get(s) or address_in_process(s), machine)
         if absent := [s for s in symbols if s not in code.symbols]:
             raise Error(f"the compiled code has no symbol {absent[0]!r} for others")
         return LoadedCode(code, {s: code.symbols[s] for s in symbols})

@@ -113,8 +113,8 @@ class Implicit:
         b = Builder(func)
         bufs, begin, end = func.params
         table = self.table(b, bufs).write(b)
-        func.attrs["outer"] = outer = p.products >= OUTER_PRODUCTS
-        b.call(self.helper(walk.walk(outer)), (bufs, table, begin, end))
+        func.attrs["outer"] = p.products >= OUTER_PRODUCTS
+        b.call(self.helper(walk.walk()), (bufs, table, begin, end))
         b.ret()
         units = p.units_m * p.units_n
         self.phases.append(Phase(func, units, p.cost / units, self.helpers))

@@ -12,6 +12,7 @@ from functools import cache
 from typing import Final
 
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+from hilo.loop.nodes import Deferred
 
 MOST_ROWS: Final = 24  # of a tile
 _GROUPS: Final = MOST_ROWS + 1  # entries of the tables that are indexed by numbers of rows
@@ -83,15 +84,17 @@ def takes(rows: Sequence[int]) -> list[int]:
 
 
 @cache
-def walk(outer: bool) -> Func:
-    """void conv_walk(ptr bufs, ptr table, i64 begin, i64 end): the units begin..end. `outer`: tiles take so long that
-    the code around them does not matter."""
+def walk() -> Func:
+    """void conv_walk(ptr bufs, ptr table, i64 begin, i64 end): the units begin..end. runtime/native/walk.c is the same
+    in C."""
     params = [("bufs", PTR), ("table", PTR), ("begin", I64), ("end", I64)]
-    f = Func(f"{NAME}_outer" if outer else NAME, params, inline="never", outer=outer)
+    return Deferred(NAME, params, _written, inline="never", outer=True, ready=True)
+
+
+def _written(f: Func) -> None:
     b = Builder(f)
     _Walk(b, *f.params)
     b.ret()
-    return f
 
 
 class _Walk:

@@ -41,6 +41,7 @@ Kinds (args; attrs):
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 SIZES: Final = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64": 8, "ptr": 8}
@@ -143,8 +144,9 @@ class Block:
 class Func:
     """`params` (name, type), `ret` type, body. `attrs`: inline ("always"/"never"), private, noalias (names), rare (no
     other program is likely to have it), outer (it spends its time in what it calls, or hardly any: how good its own
-    code is does not matter), product (loop.product.Product or Packing). `helpers`: functions that builders may make
-    for this one to call, by name; None where it must stand alone."""
+    code is does not matter), product (loop.product.Product or Packing), ready (the runtime has the function, too, for
+    programs of its own process). `helpers`: functions that builders may make for this one to call, by name; None where
+    it must stand alone."""
 
     __slots__ = ("attrs", "body", "helpers", "name", "param_types", "params", "ret")
 
@@ -159,3 +161,25 @@ class Func:
 
     def __repr__(self) -> str:
         return f"<Func {self.name}>"
+
+
+class Deferred(Func):
+    """A function whose body `write` makes when it is first read."""
+
+    __slots__ = ("_body", "_write")
+
+    def __init__(self, name: str, params: list[tuple[str, VType]], write: Callable[[Func], None], **attrs: Any) -> None:
+        self._write: Callable[[Func], None] | None = None
+        super().__init__(name, params, **attrs)
+        self._write = write
+
+    @property
+    def body(self) -> Block:
+        write, self._write = self._write, None
+        if write is not None:
+            write(self)
+        return self._body
+
+    @body.setter
+    def body(self, body: Block) -> None:
+        self._body = body

@@ -132,5 +132,8 @@ def set_memory_limit(nbytes: int) -> None:
 def memory_stats() -> dict[str, int]:
     """The memory pool: bytes `in_use`, `kept`, `limit`; allocations that were `hits` and `misses`."""
 
+def ready() -> dict[str, int]:
+    """Addresses of the functions, by name, that programs of this process need not bring along (loop IR's `ready`)."""
+
 def workers() -> int:
     """Number of worker threads alive."""

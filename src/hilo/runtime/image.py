@@ -74,7 +74,7 @@ class Image:
         from hilo.backend import jit
         from hilo.runtime import _native
 
-        loaded = jit.load(self.objects, ["entry"])
+        loaded = jit.load(self.objects, ["entry"], _native.ready())
         return _native.Program(
             loaded.address["entry"],
             [(t.dtype.np, t.shape) for t in self.arg_types],

@@ -11,6 +11,7 @@
 #include "pjrt/pjrt.h"
 #include "pool.h"
 #include "program.h"
+#include "ready.h"
 
 static PyObject *set_cores(PyObject *module, PyObject *arg) {
     (void)module;
@@ -51,6 +52,11 @@ static PyObject *empty(PyObject *module, PyObject *args) {
 static PyObject *workers(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
     return PyLong_FromLong(hilo_pool_workers());
+}
+
+static PyObject *ready(PyObject *module, PyObject *unused) {
+    (void)module, (void)unused;
+    return Py_BuildValue("{s:N}", "conv_walk", PyLong_FromVoidPtr((void *)hilo_conv_walk));
 }
 
 static PyObject *pjrt_api(PyObject *module, PyObject *unused) {
@@ -108,6 +114,8 @@ static PyMethodDef methods[] = {
      PyDoc_STR("pjrt_end()\n--\n\nAt the end of Python: waits for what clients of PJRT have queued, or do with Python.")},
     {"pjrt_settle", pjrt_settle, METH_NOARGS,
      PyDoc_STR("pjrt_settle()\n--\n\nWaits until all that clients of PJRT have queued is done.")},
+    {"ready", ready, METH_NOARGS,
+     PyDoc_STR("ready()\n--\n\nAddresses of the functions, by name, that programs need not bring along.")},
     {"register_ffi_type", hilo_register_ffi_type, METH_VARARGS,
      PyDoc_STR("register_ffi_type(name, type_id, type_info)\n--\n\nRegisters a type of states by addresses.")},
     {"workers", workers, METH_NOARGS, PyDoc_STR("workers()\n--\n\nNumber of worker threads alive.")},
