@@ -32,6 +32,7 @@ ROWS: Final = 16  # vectors held while a tile is turned
 # open; where there would be few units, blocks are smaller.
 BLOCK_BYTES: Final = (2048, 1024, 512)
 FEW_UNITS: Final = 16
+AHEAD: Final = 512  # bytes along a row of the operand that are fetched into the second-level cache; many rows are read
 _BITS: Final = {1: "i8", 2: "i16", 4: "f32", 8: "f64"}  # whatever the type: bits are moved
 
 
@@ -153,6 +154,7 @@ class _Tiles:
             if prod(self.unit_sizes()) >= FEW_UNITS:
                 break
         self.streaming = prod(shape) * itemsize >= target.l3 // 2
+        self.far = prod(shape) * itemsize > target.l2
         self.func = elementwise.new_func("transpose")
         self.b = Builder(self.func)
 
@@ -236,6 +238,9 @@ class _Tiles:
         loaded = [
             b.load(b.gep(base, k * step), read, mask=mask, align=self.itemsize, invariant=True) for k in range(wide)
         ]
+        if self.far and wide == self.lanes and high == self.rows:
+            for k in range(wide):
+                b.prefetch(b.gep(base, k * step + AHEAD), locality=2)
         nothing = b.const(0, read)
         loaded += [nothing] * (self.lanes - wide)
         blocks = [turn(b, loaded[k : k + self.rows]) for k in range(0, self.lanes, self.rows)]
