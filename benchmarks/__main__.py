@@ -10,27 +10,27 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
-import numpy as np
 
 from benchmarks.compilation import compile_command
 from benchmarks.dynamic import dynamic
 from benchmarks.jax_client import jax_group
 from benchmarks.jax_soak import soak
+from benchmarks.kept import FOLDER, PACKAGES, folder
 from benchmarks.memory import memory
 from benchmarks.modules import cases
 from benchmarks.peers import PEERS
 from benchmarks.report import format_row, summary, table
-from benchmarks.server import Failed, Server, serve
+from benchmarks.server import LIMIT, Failed, Server, serve
 from benchmarks.threads import threads_command
+from benchmarks.timing import measure, started
 from hilo.runtime.limits import measure as measure_limits
 
 
@@ -39,36 +39,85 @@ def main() -> None:
     """Benchmarks of hilo against its peers."""
 
 
+def peer_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of commands that load modules in peers which compile for long."""
+    for option in (
+        click.option("--retry", is_flag=True, help=f"Try again what {' and '.join(PACKAGES)} could not do before."),
+        click.option("--limit", default=LIMIT, show_default=True, help="Seconds in which a peer must compile."),
+        click.option("--peer-cache", envvar=FOLDER, default=folder, callback=_lies_in, expose_value=False,
+                     help=f"Where what {' and '.join(PACKAGES)} compiled is kept; ${FOLDER} says it, too.  "
+                          "[default: hilo-benchmarks in the user's cache directory]"),
+    ):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def _lies_in(_context: click.Context, _option: click.Parameter, path: str) -> None:
+    os.environ[FOLDER] = os.path.abspath(path)  # for the peers' processes
+
+
+def _chosen(peers: str) -> list[str]:
+    chosen = list(filter(None, peers.split(",")))
+    if unknown := set(chosen) - set(PEERS):
+        raise click.BadParameter(f"no peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
+    return chosen
+
+
 @main.command("run")
 @click.option("--peers", default="xla", show_default=True, help=f"Comma-separated: {', '.join(PEERS)}; empty for none.")
 @click.option("--names", default="", help="Comma-separated names of modules, or how they begin.  [default: all]")
 @click.option("--threads", default=2, show_default=True)
-@click.option("--rounds", default=15, show_default=True)
-@click.option("--check/--no-check", default=True, show_default=True, help="Compare the results with the first peer's.")
-@click.option("--json", "json_path", help="Write the figures there as JSON.")
+@click.option("--rounds", default=15, show_default=True, type=click.IntRange(1))
+@click.option("--seed", default=0, show_default=True, help="Of the order in which the peers take turns.")
+@click.option("--check/--no-check", default=True, show_default=True, help="Compare the results with hilo's.")
+@click.option("--json", "json_path", type=click.Path(dir_okay=False, path_type=Path), help="Write the figures there.")
+@peer_options
 def run(
-    peers: str, names: str, threads: int, rounds: int, check: bool, json_path: str | None
-) -> None:
+    peers: str, names: str, threads: int, rounds: int, seed: int, check: bool, json_path: Path | None, limit: float,
+    retry: bool
+) -> None:  # fmt: skip
     """Time calls of every module."""
-    chosen = list(dict.fromkeys(["hilo", *filter(None, peers.split(","))]))
-    if unknown := set(chosen) - set(PEERS):
-        raise click.BadParameter(f"no peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
+    chosen = list(dict.fromkeys(["hilo", *_chosen(peers)]))
     limits = measure_limits(threads)
     print(f"limits: {limits.fma:.0f} GFLOP/s, copy {limits.copy:.1f} GB/s, read {limits.read:.1f} GB/s", flush=True)
-    rows = []
-    with started([*chosen, "limit"], threads) as servers:
+    rows: list[dict[str, Any]] = []
+    figures = {"threads": threads, "rounds": rounds, "seed": seed, "limits": asdict(limits), "peers": chosen,
+               "rows": rows}  # fmt: skip
+    with started(list(dict.fromkeys([*chosen, "limit"])), threads, limit=limit, retry=retry) as servers:
         for case in cases(filter(None, names.split(","))):
-            row = measure(case.name, servers, rounds, check)
-            rows.append(row)
-            print(format_row(row, chosen), flush=True)
+            rows.append(measure(case, servers, rounds, check, seed))
+            print(format_row(rows[-1], chosen), flush=True)
+            if json_path:  # after each row: a run takes long
+                json_path.write_text(json.dumps(figures, indent=1))
     print()
     print(table(rows, chosen))
     print()
     print(summary(rows, chosen))
-    if json_path:
-        figures = {"threads": threads, "rounds": rounds, "limits": asdict(limits), "peers": chosen, "rows": rows}
-        with open(json_path, "w") as f:
-            json.dump(figures, f, indent=1)
+
+
+@main.command("warm")
+@click.option("--peers", default=",".join(PACKAGES), show_default=True, help="Comma-separated.")
+@click.option("--names", default="", help="Comma-separated names of modules, or how they begin.  [default: all]")
+@click.option("--threads", default=2, show_default=True)
+@peer_options
+def warm(peers: str, names: str, threads: int, limit: float, retry: bool) -> None:
+    """Have the peers that compile for long compile every module and keep it, one after the other; nothing is timed
+    for the record, so that other work may run beside it."""
+    chosen = list(cases(filter(None, names.split(","))))
+    for peer in _chosen(peers):
+        server, can = Server(peer, threads, limit, retry), 0
+        try:
+            for case in chosen:
+                start = time.perf_counter()
+                try:
+                    found = "one call takes long" if server.load(case) else "ready"
+                    can += 1
+                except Failed as e:
+                    found = str(e) or "not a program of this peer"
+                print(f"{peer} {case.name}: {found} ({time.perf_counter() - start:.1f} s)", flush=True)
+        finally:
+            server.close()
+        print(f"{peer}: {can} of {len(chosen)} rows")
 
 
 SMALL = "add_1x1,mnist,matmul_64,matmul_128,matmul_256,while_,sort_4k,softmax_1003,layernorm_grad,column,argmax,take"
@@ -91,11 +140,12 @@ def gate(names: str, threads: int, least: float) -> None:
     rows = []
     with started(["hilo", "xla"], threads) as servers:
         for case in cases(names.split(",")):
-            rows.append(measure(case.name, servers, 9, True))
+            rows.append(measure(case, servers, 9))
             print(format_row(rows[-1], ["hilo", "xla"]), flush=True)
     print(summary(rows, ["hilo", "xla"]))
-    slower = [r["name"] for r in rows if r["xla"] / r["hilo"] < least]
-    if slower:
+    if failed := [r["name"] for r in rows if "hilo" not in r or "xla" not in r]:
+        sys.exit(f"not measured: {', '.join(failed)}")
+    if slower := [r["name"] for r in rows if r["xla"] / r["hilo"] < least]:
         sys.exit(f"slower than XLA: {', '.join(slower)}")
 
 
@@ -128,58 +178,6 @@ def plot_command(figures: str, picture: str) -> None:
 
     with open(figures) as f:
         plot(json.load(f), picture)
-
-
-def measure(name: str, servers: Mapping[str, Server], rounds: int, check: bool) -> dict[str, Any]:
-    """Medians in milliseconds per peer, and for the peers the largest difference from hilo's results."""
-    row: dict[str, Any] = {"name": name}
-    ready: dict[str, Server] = {}
-    for p, server in servers.items():
-        try:
-            server.load(name)
-            ready[p] = server
-        except Failed as e:  # a peer that cannot do the work leaves an empty cell
-            if str(e):
-                row[f"{p}_error"] = str(e)
-    times: dict[str, list[float]] = {p: [] for p in ready}
-    for _ in range(rounds):
-        for p, server in ready.items():
-            times[p].append(server.time())
-    for p, t in times.items():
-        row[p] = statistics.median(t) * 1e3
-        row[f"{p}_best"] = min(t) * 1e3
-    if check and "hilo" in ready:
-        ours = ready["hilo"].results()
-        for p in ready.keys() - {"hilo", "limit"}:
-            row[f"{p}_difference"] = _difference(ours, ready[p].results())
-    return row
-
-
-@contextmanager
-def started(peers: Sequence[str], threads: int) -> Iterator[dict[str, Server]]:
-    """A process per peer."""
-    servers = {p: Server(p, threads) for p in peers}
-    try:
-        yield servers
-    finally:
-        for s in servers.values():
-            s.close()
-
-
-def _difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
-    """The largest difference, relative to each result's largest magnitude; 0 where both have the same odd values."""
-    worst = 0.0
-    for a, b in zip(ours, theirs, strict=True):
-        if not a.size:
-            continue
-        wide = np.complex128 if a.dtype.kind == "c" else np.float64
-        x, y = a.astype(wide), b.astype(wide)
-        same = (x == y) | ((x != x) & (y != y))
-        with np.errstate(invalid="ignore"):
-            d = np.where(same, 0, np.abs(x - y))
-        scale = np.abs(y[np.isfinite(y)]).max(initial=0) or 1.0
-        worst = max(worst, float(d.max() / scale))
-    return worst
 
 
 @main.command("accuracy")

@@ -7,6 +7,7 @@ constants, and exist for modules that have weights (`Case.data`); the latter two
 # pyright: reportMissingImports=false
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -85,25 +86,26 @@ def xla(case: Case, threads: int) -> Prepare:
 
 
 def iree(case: Case, threads: int) -> Prepare:
-    """IREE's llvm-cpu backend with the local-task driver."""
+    """IREE's llvm-cpu backend with the local-task driver; its compiled modules are kept."""
     import iree.runtime as rt
-    from iree.compiler import tools
 
-    flags = ["--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3", "--iree-input-demote-f64-to-f32=false"]
-    blob = tools.compile_str(case.text, target_backends=["llvm-cpu"], input_type="stablehlo", extra_args=flags)
+    from benchmarks.kept import IREE_FLAGS, Kept
+
+    def build() -> bytes:
+        from iree.compiler import tools
+
+        return tools.compile_str(case.text, target_backends=["llvm-cpu"], input_type="stablehlo",
+                                 extra_args=IREE_FLAGS)  # fmt: skip
+
+    blob = Kept("iree", threads).module(case.text, build)
     config = rt.Config("local-task" if threads > 1 else "local-sync")
     vm = rt.VmModule.copy_buffer(config.vm_instance, blob)
     context = rt.SystemContext(config=config)
     context.add_vm_module(vm)
     function = context.modules[vm.name]["main"]
 
-    def put(a: np.ndarray) -> Any:
-        if a.dtype.name == "bfloat16":
-            return rt.asdevicearray(config.device, a.view(np.uint16), element_type=rt.HalElementType.BFLOAT_16)
-        return rt.asdevicearray(config.device, a)
-
     def prepare(arrays: list[np.ndarray]) -> Run:
-        buffers = [put(a) for a in arrays]
+        buffers = [rt.asdevicearray(config.device, a) for a in arrays]
         box: list[Any] = [None]
 
         def call() -> None:
@@ -123,7 +125,10 @@ def torch(case: Case, threads: int) -> Prepare:
 
 
 def inductor(case: Case, threads: int) -> Prepare:
-    """PyTorch, compiled by inductor to C++."""
+    """PyTorch, compiled by inductor to C++, which inductor keeps in a folder of ours."""
+    from benchmarks.kept import inductor_folder
+
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = inductor_folder(threads)
     from benchmarks.torch_peers import compiled
 
     return compiled(case, threads)

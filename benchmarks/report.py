@@ -29,7 +29,8 @@ def format_row(row: dict[str, Any], peers: Sequence[str]) -> str:
             continue
         r = None if p in OURS else ratio(row, p)
         difference = f", difference {row[f'{p}_difference']:.1e}" if f"{p}_difference" in row else ""
-        cells.append(f"{p} {row[p]:.4f} ms{'' if r is None else f' = {r:.2f}x'}{difference}")
+        once = " (one call)" if row.get(f"{p}_once") else ""
+        cells.append(f"{p} {row[p]:.4f} ms{once}{'' if r is None else f' = {r:.2f}x'}{difference}")
     return "  ".join(cells)
 
 
@@ -47,7 +48,7 @@ def table(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
             cells.append(_percent(r))
         for p in others:
             q = ratio(r, p)
-            cells += [_number(r.get(p)), "" if q is None else f"{q:.2f}"]
+            cells += [_number(r.get(p)) + (" (one call)" if f"{p}_once" in r else ""), "" if q is None else f"{q:.2f}"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
