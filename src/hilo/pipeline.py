@@ -64,7 +64,8 @@ def fused(f: Function, options: Options) -> Function:
 
     products = any_op(f, lambda o: o.name == "dot_general")
     f = fuse(f, options)
-    if not pinned_switch(options, "attention") or not products:
+    rows = any(o.kind.full_name == "hilo.fusion" and o.attrs["kind"] == "rows" for o in f.ops)
+    if not pinned_switch(options, "attention") or not (products and rows):
         return f
     from hilo.passes.attention import attention
 

@@ -11,10 +11,8 @@ from hilo.kernels import microkernel
 from hilo.kernels.contraction_bound import Panels
 from hilo.kernels.contraction_finish import Finish
 from hilo.kernels.contraction_pack import phase_func
-from hilo.kernels.contraction_panels import PanelTurn, copy_run, turn
 from hilo.kernels.contraction_plan import OUTER_PRODUCTS, Plan, Recipe, turned_bytes
 from hilo.kernels.contraction_sizes import is_static, rests
-from hilo.kernels.convolution_tile import Pack, pack
 from hilo.kernels.elementwise import streams
 from hilo.kernels.lowered import Phase
 from hilo.kernels.memory import RESULT_ALIGN, pointer
@@ -25,6 +23,7 @@ from hilo.record import record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
+    from hilo.kernels.contraction_panels import PanelTurn
 
 AHEAD: Final = 8  # steps of k, while A is packed
 TOUCHED_K: Final = 96  # steps of k, from which the tile of C is fetched ahead
@@ -274,6 +273,8 @@ class Nest(Finish):
                 return b.gep(to, b.mul(b.binary("udiv", i, p.rows), turned_bytes(p.rows, p.rows, p.block_k, size)))
 
             def turn_a(to: Node) -> None:
+                from hilo.kernels.contraction_panels import copy_run
+
                 whole = m // p.rows * p.rows
 
                 def step(x: Node) -> None:
@@ -313,6 +314,8 @@ class Nest(Finish):
                 b.if_(b.cmp("eq", hi, n), last)
 
             def turned(j: Node, at: Node, vectors: int, lanes: int, masked: bool) -> None:
+                from hilo.kernels.contraction_panels import turn
+
                 source = b.gep(bk, b.mul(j, b_col))
                 width, live = b.i64(vectors * lanes * size), b.sub(n, j)
                 name = self.helper(turn(r.scalar, narrow, lanes, self.target.has_masks))
@@ -320,6 +323,8 @@ class Nest(Finish):
 
             def copied(j: Node, at: Node, vectors: int, lanes: int, live: Node, count: Node) -> None:
                 """Copy `count` panels from column `j` on."""
+                from hilo.kernels.convolution_tile import Pack, pack
+
                 masks = self.target.has_masks and lanes > 1
                 name = self.helper(pack(Pack(r.scalar, narrow, vectors, lanes, masks)))
                 to_panel, from_panel = b.i64(p.block_k * p.width * size), b.i64(p.width * self.b_size)

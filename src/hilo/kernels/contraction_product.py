@@ -13,15 +13,14 @@ from hilo.kernels.contraction_algebra import Contraction, one_stride
 from hilo.kernels.contraction_plan import plan as plan_other
 from hilo.kernels.contraction_plan import recipe
 from hilo.kernels.contraction_sizes import is_static
-from hilo.kernels.convolution_lower import Implicit, Operands
-from hilo.kernels.convolution_plan import Plan, Problem
 from hilo.kernels.epilogue import Epilogue
 from hilo.kernels.lowered import Lowered
 from hilo.kernels.pins import choose, unasked
-from hilo.ops.window_axes import Axis
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
+    from hilo.kernels.convolution_lower import Operands
+    from hilo.kernels.convolution_plan import Plan
 
 ROWS: Final = 28  # of A, from which tiles are used well
 FEW_ROWS: Final = 64  # up to which a B that is no constant is read where it lies; beyond, contraction_nest.py packs it
@@ -34,6 +33,8 @@ def lower_product(c: Contraction, target: Target, epilogue: Epilogue | None, bou
     found = planned(c, target, (epilogue.out if epilogue else c.out).dtype, bound)
     if found is None:
         return None
+    from hilo.kernels.convolution_lower import Implicit
+
     operands, p = found
     return Implicit(operands, p, target, epilogue, (epilogue and epilogue.numbers) or (0, 1), steady).run()
 
@@ -68,6 +69,10 @@ def planned(c: Contraction, target: Target, stored: DType, bound: bool) -> tuple
                            stream=False, bound=bound)  # fmt: skip
     if other.kind != "tile" or other.skinny or other.blocks[0] > 1:
         return None
+    from hilo.kernels.convolution_lower import Operands
+    from hilo.kernels.convolution_plan import Problem
+    from hilo.ops.window_axes import Axis
+
     operands = Operands(c.lhs, c.rhs, c.out, stored, held, c.k, c.n, bound)
     p = operands.plan(Problem(1, (m,), (m,), (Axis(),), k, n), target)
     return (operands, p) if p is not None else None

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final
 from hilo.errors import Unsupported
 from hilo.ir.dtypes import DType, f32, f64
 from hilo.ir.op import Op
-from hilo.kernels import convolution_depthwise, convolution_direct
 from hilo.kernels.contraction_algebra import Dim
 from hilo.kernels.convolution_lower import Implicit, Operands
 from hilo.kernels.convolution_plan import Plan
@@ -46,9 +45,14 @@ def lower_convolution(op: Op, target: Target, epilogue: Epilogue | None = None) 
         raise Unsupported("only the layout that legalizing makes has a kernel", op=op.kind.full_name, loc=op.loc)
     found = planned(op, target, epilogue)
     if found is None:
+        from hilo.kernels import convolution_depthwise
+
         tiles = convolution_depthwise.lower(op, target, epilogue)
-        return convolution_direct.lower(op, target, epilogue) if tiles is None else tiles
-    if not choose("contraction.walk", True, (True, False)):
+        if tiles is not None:
+            return tiles
+    if found is None or not choose("contraction.walk", True, (True, False)):
+        from hilo.kernels import convolution_direct
+
         return convolution_direct.lower(op, target, epilogue)
     numbers = (epilogue and epilogue.numbers) or (0, 1)
     return Implicit(*found, target, epilogue, numbers, is_steady(op.operands[1])).run()

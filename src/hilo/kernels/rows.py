@@ -21,9 +21,9 @@ from hilo.ir.op import Op
 from hilo.kernels.combine import Elems, initial_elem, pack, splat, unpack
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
+from hilo.kernels.memory import AHEAD
 from hilo.kernels.rows_code import Row, RowCode
 from hilo.kernels.rows_plan import BLOCK_TURNS, in_place_pairs, plan
-from hilo.kernels.rows_wide import WideCode
 from hilo.loop import index
 from hilo.loop.builder import Func, Node
 from hilo.loop.element import Elem
@@ -33,7 +33,6 @@ from hilo.ops.rows import NotRows, analyse
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
-AHEAD: Final = 2 << 10  # bytes between what a stream reads and what it has fetched into the first-level cache
 OUTER_CHUNKS: Final = 256  # times the work of combining chunks: how good that code is does not matter then
 
 
@@ -48,7 +47,12 @@ def lower(body: Function, operands: Sequence[int], count: int, target: Target, *
         raise Unsupported("these reductions cannot be computed row by row", op="hilo.fusion", loc=body.loc) from None
     p = plan(body, rows, target)
     in_place = in_place_pairs(body, rows, operands)
-    main = (WideCode if p.wide else _Kernel)(p, body, operands, count, {i for i, _ in in_place}, target, near)
+    code = _Kernel
+    if p.wide:
+        from hilo.kernels.rows_wide import WideCode
+
+        code = WideCode
+    main = code(p, body, operands, count, {i for i, _ in in_place}, target, near)
     if not p.chunk:
         return Lowered([Phase(main.whole(), p.units, p.unit_cost)], in_place=in_place,
                        strategy="rows", reason=p.words(body, target))  # fmt: skip
@@ -229,9 +233,7 @@ class _Kernel(RowCode):
             for x in ahead if len(vectors) == p.unroll and vectors[0].mask is None else ():
                 for v in vectors:
                     at = index.linear(self._full(strands[0][0], [*loops, v.at]), self.rows.shape)
-                    step = at.first_lane() if v.lanes > 1 else at
-                    row = prod(sizes) * x.type.dtype.itemsize
-                    b.prefetch(x.address(b, step * x.type.dtype.itemsize + (AHEAD if p.overlap else row)))
+                    x.fetch(b, at, AHEAD if p.overlap else prod(sizes) * x.type.dtype.itemsize)
             return out
 
         def loop(depth: int, loops: list[Index], states: list[Elems]) -> list[Elems]:
