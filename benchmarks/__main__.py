@@ -33,6 +33,8 @@ from benchmarks.threads import threads_command
 from benchmarks.timing import measure, started
 from hilo.runtime.limits import measure as measure_limits
 
+CHOICE = [p for p in PEERS if p != "limit"]  # which is always measured, and is no peer
+
 
 @click.group()
 def main() -> None:
@@ -58,13 +60,13 @@ def _lies_in(_context: click.Context, _option: click.Parameter, path: str) -> No
 
 def _chosen(peers: str) -> list[str]:
     chosen = list(filter(None, peers.split(",")))
-    if unknown := set(chosen) - set(PEERS):
-        raise click.BadParameter(f"no peer {', '.join(sorted(unknown))}; there are {', '.join(PEERS)}")
+    if unknown := set(chosen) - set(CHOICE):
+        raise click.BadParameter(f"no peer {', '.join(sorted(unknown))}; there are {', '.join(CHOICE)}")
     return chosen
 
 
 @main.command("run")
-@click.option("--peers", default="xla", show_default=True, help=f"Comma-separated: {', '.join(PEERS)}; empty for none.")
+@click.option("--peers", default="xla", show_default=True, help=f"Comma-separated: {', '.join(CHOICE)}; empty: none.")
 @click.option("--names", default="", help="Comma-separated names of modules, or how they begin.  [default: all]")
 @click.option("--threads", default=2, show_default=True)
 @click.option("--rounds", default=15, show_default=True, type=click.IntRange(1))
@@ -83,7 +85,7 @@ def run(
     rows: list[dict[str, Any]] = []
     figures = {"threads": threads, "rounds": rounds, "seed": seed, "limits": asdict(limits), "peers": chosen,
                "rows": rows}  # fmt: skip
-    with started(list(dict.fromkeys([*chosen, "limit"])), threads, limit=limit, retry=retry) as servers:
+    with started([*chosen, "limit"], threads, limit=limit, retry=retry) as servers:
         for case in cases(filter(None, names.split(","))):
             rows.append(measure(case, servers, rounds, check, seed))
             print(format_row(rows[-1], chosen), flush=True)
@@ -167,6 +169,18 @@ def scale(ops: str) -> None:
             hilo.compile(text, threads=2)
             cells.append(f"{time.process_time() - start:.2f}")
         print(f"| {kind} | " + " | ".join(cells) + " |", flush=True)
+
+
+@main.command("report")
+@click.argument("figures", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+def report_command(figures: Path) -> None:
+    """Say again what `run` said of figures that it wrote: the table, and the means by medians and by minima."""
+    found = json.loads(figures.read_text())
+    print(f"{table(found['rows'], found['peers'])}\n\n{summary(found['rows'], found['peers'])}")
+    for row in found["rows"]:
+        for peer in found["peers"]:
+            if why := row.get(f"{peer}_error"):
+                print(f"{row['name']}: {peer}: {why}")
 
 
 @main.command("plot")

@@ -11,6 +11,10 @@ OURS = ("hilo", "hilo-bound")
 WRONG = 0.01  # a difference of results, of the largest magnitude, with which a time does not count
 EQUAL = 0.97  # two values within 3 % are equal
 
+#: How the names of mainstream rows begin: models, products, convolutions, attention.
+MAINSTREAM = ("mnist", "mlp", "resnet", "mobilenet", "bert", "gpt2", "transformer", "mat", "bmm", "conv", "dwconv",
+              "attention")  # fmt: skip
+
 
 def ratio(row: dict[str, Any], peer: str) -> float | None:
     """The peer's time divided by hilo's. Peers that hold weights as constants are compared with hilo's that does."""
@@ -59,12 +63,19 @@ def _percent(row: dict[str, Any]) -> str:
 
 
 def summary(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
-    """For each peer, and the fastest of each row: geometric mean of the ratios, and the rows where hilo is slower."""
+    """For each peer, and the fastest of each row: geometric mean of the ratios, and the rows where hilo is slower; by
+    medians, and by minima."""
+    minima = [{**r, **{p.removesuffix("_best"): x for p, x in r.items() if p.endswith("_best")}} for r in rows]
+    return f"By medians:\n{_summary(rows, peers)}\n\nBy minima:\n{_summary(minima, peers)}"
+
+
+def _summary(rows: Sequence[dict[str, Any]], peers: Sequence[str]) -> str:
     others = [p for p in peers if p not in OURS]
     lines = [summary_of(p, [(r["name"], ratio(r, p)) for r in rows]) for p in others]
     if len(others) > 1:
         least = [(r["name"], min((q for p in others if (q := ratio(r, p)) is not None), default=None)) for r in rows]
         lines.append(summary_of("the fastest of each row", least))
+        lines.append(summary_of("of mainstream rows", [(n, q) for n, q in least if n.startswith(MAINSTREAM)]))
     return "\n".join(lines)
 
 

@@ -28,6 +28,7 @@ def eager(case: Case, threads: int) -> Prepare:
 def compiled(case: Case, threads: int) -> Prepare:
     if case.name.startswith("while"):
         raise Unsuitable("a loop that Python runs")
+    torch.compiler.reset()  # rows share functions, of which a process compiles eight forms and runs the others eagerly
     prepare = _in_torch(case, threads, lambda f: torch.compile(f, dynamic=False))
 
     def compile_first(inputs: list[np.ndarray]) -> Run:

@@ -12,7 +12,7 @@ import pytest
 from benchmarks import kept, server
 from benchmarks.kept import Kept
 from benchmarks.modules import Case, cases
-from benchmarks.report import format_row, ratio, table
+from benchmarks.report import format_row, ratio, summary, table
 from benchmarks.server import Failed, Peer, Server, reason
 from benchmarks.timing import difference, measure, started
 
@@ -300,3 +300,16 @@ def test_a_module_in_real_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0 < row["hilo_best"] <= row["hilo"]
     a, b = case.inputs()
     assert difference(ours, [a @ b]) < 1e-6
+
+
+def test_summaries_are_by_medians_and_by_minima() -> None:
+    rows = [
+        {"name": "matmul_64", "hilo": 2.0, "hilo_best": 1.0, "xla": 4.0, "xla_best": 4.0, "iree": 1.0, "iree_best": 1},
+        {"name": "sort_4k", "hilo": 1.0, "hilo_best": 1.0, "xla": 1.0, "xla_best": 1.0, "iree_error": "cannot"},
+    ]
+    medians, minima = summary(rows, ["hilo", "xla", "iree"]).split("\n\n")
+    assert "xla: 1.41 in the geometric mean of 2 rows; slower in 0" in medians
+    assert "the fastest of each row: 0.71 in the geometric mean of 2 rows; slower in 1: matmul_64 0.50" in medians
+    assert "of mainstream rows: 0.50 in the geometric mean of 1 rows" in medians
+    assert "xla: 2.00 in the geometric mean of 2 rows; slower in 0" in minima
+    assert "the fastest of each row: 1.00 in the geometric mean of 2 rows; slower in 0" in minima
