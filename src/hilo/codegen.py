@@ -239,8 +239,8 @@ def generate(program: Program, target: Target, options: Options, trace: Trace | 
     from hilo.backend.cpu import Spent
 
     times = [perf_counter()]
-    store = cache_of(options)
-    code = Code(program, target, cached=not store.is_silent)
+    store = cache_of(options) if options.cache or options.cache_explain else None
+    code = Code(program, target, cached=store is not None and not store.is_silent)
     texts = code.llvm_texts()
     times.append(perf_counter())
     spent = Spent()
@@ -261,15 +261,16 @@ def generate(program: Program, target: Target, options: Options, trace: Trace | 
     return code
 
 
-def object_for(text: str, target: Target, store: Cache, opt: int = 1, spent: Spent | None = None) -> bytes:
+def object_for(text: str, target: Target, store: Cache | None, opt: int = 1, spent: Spent | None = None) -> bytes:
     """The object code of an LLVM module's text, from the cache if it is there."""
     from hilo.backend import cpu
+
+    level = min(opt, cpu.OPT_LEVEL)
+    if store is None or store.is_silent:
+        return cpu.compile(text, target, level, spent)
     from hilo.backend.llvm_library import version
     from hilo.runtime.cache import Key
 
-    level = min(opt, cpu.OPT_LEVEL)
-    if store.is_silent:
-        return cpu.compile(text, target, level, spent)
     key = Key.of(text, cpu=target.cpu, features=target.features, llvm=version(), opt=str(level))
     data = store.get(key)
     if data is None:

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 _NO_DEFAULT = object()
-_FEW = 12  # objects of a class that are filled in less time than it takes to write its `__init__`
+_FEW = 48  # objects of a class that are filled in less time than it takes to write its `__init__`
 
 
 class Field:

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from hilo.runtime import cache as cache_module
-from hilo.runtime.cache import Cache, Key, default_directory
+from hilo.runtime.cache import Cache, Key
+from hilo.runtime.stores import default_directory
 
 AROUND = {"cpu": "znver5", "features": "+avx2,+fma", "llvm": "22.1.0", "options": "O1"}
 

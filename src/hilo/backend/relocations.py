@@ -1,15 +1,18 @@
-"""What the relocations of ELF object files put where, for each kind of machine. Imports numpy alone."""
+"""What the relocations of ELF object files put where, for each kind of machine. Imports record alone."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
+from hilo.record import record
 
-class Kind(NamedTuple):
+
+@record(frozen=True)
+class Kind:
     """`of`: the address of the symbol, of the stub that jumps to it ("jump"), of its slot in the table of addresses,
     or of that table. It counts from the place itself ("here"), between pages of 4096 bytes ("page"), from the table,
     or not at all. `form`: how it is written there: as a number, or into an instruction."""
@@ -19,7 +22,8 @@ class Kind(NamedTuple):
     form: str
 
 
-class Machine(NamedTuple):
+@record(frozen=True, eq=False)
+class Machine:
     """A kind of machine by its `number` in object files. `stub`: code that jumps to an address, of 16 bytes."""
 
     name: str

@@ -1,5 +1,5 @@
 """`Target`: the machine that code is made for. Kernels ask it for widths, registers and cache sizes, and never name an
-instruction set. Imports loop and ir.dtypes; LLVM only when the host is asked for."""
+instruction set. Imports loop, ir.dtypes and files; LLVM only when the host is asked for."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from hilo.errors import Error
+from hilo.files import text
 from hilo.ir.dtypes import DType
 from hilo.loop.element import held_type
 from hilo.loop.nodes import SIZES, VType
@@ -178,18 +179,10 @@ def _cache_sizes() -> dict[str, int]:
     except OSError:
         return sizes
     for name in names:
-        try:
-            kind, level, size = (_line(f"{folder}/{name}/{f}") for f in ("type", "level", "size"))
-        except OSError:
-            continue
+        kind, level, size = (text(f"{folder}/{name}/{f}") for f in ("type", "level", "size"))
         if kind != "Instruction" and size.endswith("K") and level in "123":
             sizes[f"l{level}"] = int(size[:-1]) << 10
     return sizes
-
-
-def _line(path: str) -> str:
-    with open(path) as file:
-        return file.read().strip()
 
 
 @cache

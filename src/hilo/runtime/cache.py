@@ -8,7 +8,7 @@
 
 An entry is one file, named by the hash of the text and the hash of its circumstances, so that a miss can be explained
 by looking at the text's other entries. Whatever is wrong with the directory or a file makes a miss, not an error.
-Imports nothing of hilo.
+Imports record and runtime.stores.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from hilo.record import record
+from hilo.runtime.stores import default_directory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,15 +61,6 @@ class Key:
 
         around = hashlib.sha256(json.dumps([FORMAT, self.circumstances]).encode()).hexdigest()
         return f"{self.text_hash[:40]}-{around[:24]}{_SUFFIX}"
-
-
-def default_directory() -> str | None:
-    """`$XDG_CACHE_HOME/hilo`, else `~/.cache/hilo`; None for a user without a home."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    if os.path.isabs(base):
-        return os.path.join(base, "hilo")
-    home = os.path.expanduser("~")
-    return os.path.join(home, ".cache", "hilo") if home != "~" else None
 
 
 class Cache:

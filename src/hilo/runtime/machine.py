@@ -1,10 +1,12 @@
-"""What this process may use of the machine: processors and memory, by affinity and by control groups."""
+"""What this process may use of the machine: processors and memory, by affinity and by control groups. Imports files."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from functools import cache
+
+from hilo.files import text
 
 
 def default_threads(root: str = "/") -> int:
@@ -30,9 +32,9 @@ def allowed_cpus(root: str = "/") -> int:
 def memory_to_keep(root: str = "/") -> int:
     """Bytes of freed memory that the runtime keeps for reuse: an eighth of what the process may use, or what
     HILO_MEMORY_POOL_BYTES says."""
-    text = os.environ.get("HILO_MEMORY_POOL_BYTES", "")
-    if text.isdecimal():
-        return int(text)
+    wish = os.environ.get("HILO_MEMORY_POOL_BYTES", "")
+    if wish.isdecimal():
+        return int(wish)
     try:
         total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError):
@@ -49,29 +51,29 @@ def _affinity() -> set[int]:
 def _physical_cores(root: str) -> int:
     """Distinct cores among the allowed processors; a processor whose siblings are unknown counts as a core."""
     cpus = os.path.join(root, "sys/devices/system/cpu")
-    return len({_read(f"{cpus}/cpu{c}/topology/thread_siblings_list") or str(c) for c in _affinity()})
+    return len({text(f"{cpus}/cpu{c}/topology/thread_siblings_list") or str(c) for c in _affinity()})
 
 
 def _cpu_quotas(root: str) -> Iterator[tuple[int, int]]:
     """(quota, period) of every CPU limit on the way from this process's cgroup to the root (versions 2 and 1)."""
     for folder in _cgroup_folders(root, "cpu"):
-        fields = _read(f"{folder}/cpu.max").split()
+        fields = text(f"{folder}/cpu.max").split()
         if not fields:
-            fields = [_read(f"{folder}/cpu.cfs_quota_us"), _read(f"{folder}/cpu.cfs_period_us")]
+            fields = [text(f"{folder}/cpu.cfs_quota_us"), text(f"{folder}/cpu.cfs_period_us")]
         if len(fields) == 2 and fields[0].isdecimal() and fields[1].isdecimal() and int(fields[1]) > 0:
             yield int(fields[0]), int(fields[1])
 
 
 def _memory_limits(root: str) -> Iterator[int]:
     for folder in _cgroup_folders(root, "memory"):
-        text = _read(f"{folder}/memory.max") or _read(f"{folder}/memory.limit_in_bytes")
-        if text.isdecimal():
-            yield int(text)
+        limit = text(f"{folder}/memory.max") or text(f"{folder}/memory.limit_in_bytes")
+        if limit.isdecimal():
+            yield int(limit)
 
 
 def _cgroup_folders(root: str, controller: str) -> Iterator[str]:
     """The cgroup folders of this process for `controller`, innermost first, in each mounted hierarchy."""
-    for line in _read(os.path.join(root, "proc/self/cgroup")).splitlines():
+    for line in text(os.path.join(root, "proc/self/cgroup")).splitlines():
         number, controllers, path = (line.split(":", 2) + ["", ""])[:3]
         if number == "0" and not controllers:
             mount = os.path.join(root, "sys/fs/cgroup")
@@ -83,11 +85,3 @@ def _cgroup_folders(root: str, controller: str) -> Iterator[str]:
         # Inside a container the path may be the host's: what does not exist is skipped, the mount itself remains.
         for depth in range(len(parts), -1, -1):
             yield os.path.join(mount, *parts[:depth])
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path) as file:
-            return file.read().strip()
-    except (OSError, UnicodeDecodeError):
-        return ""

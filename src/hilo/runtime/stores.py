@@ -1,7 +1,9 @@
-"""Where compiled and measured things are kept, by the options. Imports options and this room."""
+"""Where compiled and measured things are kept, by the options. Imports options; the rest of this room where it is used.
+"""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,15 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
     from hilo.runtime.cache import Cache
     from hilo.runtime.tuned import Tuned
+
+
+def default_directory() -> str | None:
+    """`$XDG_CACHE_HOME/hilo`, else `~/.cache/hilo`; None for a user without a home."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(base):
+        return os.path.join(base, "hilo")
+    home = os.path.expanduser("~")
+    return os.path.join(home, ".cache", "hilo") if home != "~" else None
 
 
 def cache_of(options: Options) -> Cache:

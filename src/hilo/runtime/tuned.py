@@ -1,6 +1,6 @@
 """What `hilo tune` found: values of knobs, by what a kernel is and the machine, beside the cache of compiled code.
 
-An entry is a file of its own, written whole or not at all; a damaged one counts as absent. Imports runtime.cache.
+An entry is a file of its own, written whole or not at all; a damaged one counts as absent. Imports runtime.stores.
 """
 
 from __future__ import annotations
@@ -8,9 +8,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from hilo.runtime.cache import Cache, Key, default_directory
+from hilo.runtime.stores import default_directory
+
+if TYPE_CHECKING:
+    from hilo.runtime.cache import Cache, Key
 
 FOLDER: Final = "tuned"
 LIMIT: Final = 64 << 20  # bytes of entries
@@ -46,6 +49,8 @@ class Tuned:
 
     @cached_property
     def _cache(self) -> Cache:
+        from hilo.runtime.cache import Cache
+
         return Cache(self._folder or "", enabled=self._folder is not None, limit=LIMIT)
 
     def get(self, kernel: str) -> dict[str, str]:
@@ -68,4 +73,6 @@ class Tuned:
         self._cache.put(self._key(kernel), json.dumps(dict(values)).encode())
 
     def _key(self, kernel: str) -> Key:
+        from hilo.runtime.cache import Key
+
         return Key.of(f"values of knobs\n{kernel}", **self._machine)

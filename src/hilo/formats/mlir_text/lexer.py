@@ -8,7 +8,8 @@ linear whatever the input.
 from __future__ import annotations
 
 import re
-from array import array
+from collections.abc import MutableSequence
+from typing import Final
 
 from hilo.errors import Error
 from hilo.ir.module import Loc
@@ -29,6 +30,7 @@ _TOKEN = re.compile(
     rf"|[@\#!^]{_NAME}|\S|\Z)",
     re.DOTALL,
 )
+LONG: Final = 1 << 16  # characters of a text whose places are worth packing
 _WHOLE_STRING = r'(?s)@?"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _ESCAPE = r"(?s)\\(?:([0-9A-Fa-f]{2})|(.))"
 _PLAIN_ESCAPES = {"n": "\n", "t": "\t", '"': '"', "\\": "\\"}
@@ -52,7 +54,11 @@ class Source:
                 raise Error(f"not UTF-8 text: byte {e.start} is {e.object[e.start]:#04x}", loc=filename) from None
         self.text = text
         self._at = 0, 0, 0  # the last place that was asked for: its offset, its line, where that begins
-        self.starts = array("q")
+        self.starts: MutableSequence[int] = []
+        if len(text) > LONG:
+            from array import array
+
+            self.starts = array("q")
         self.tokens: list[str] = []
         add_token, add_start = self.tokens.append, self.starts.append
         for m in _TOKEN.finditer(text):
