@@ -18,6 +18,7 @@ from hilo.ir.op import Array, Op
 from hilo.ir.registry import lookup
 from hilo.ir.types import TensorType, result_types
 from hilo.ops.fusion import fusion
+from hilo.record import replace
 
 TARGETS = ["x86-avx512", "x86-avx2", "x86-sse2"]
 
@@ -82,14 +83,19 @@ def unaligned(x: np.ndarray) -> np.ndarray:
     return place
 
 
+def with_small_caches(name: str) -> Target:
+    """A target whose caches hold next to nothing: kernels fetch ahead, and store past the caches."""
+    return replace(Target.named(name), l1=1 << 8, l2=1 << 9, l3=1 << 10)
+
+
 def check(
-    op: Op, target: str, seed: int = 0, tolerance: float = 2e-6, arrays: Sequence[np.ndarray] | None = None
+    op: Op, target: str | Target, seed: int = 0, tolerance: float = 2e-6, arrays: Sequence[np.ndarray] | None = None
 ) -> Kernel:
     """Compile the kernel of `op`, run it on random arrays, compare with the interpreter."""
     rng = np.random.default_rng(seed)
     if arrays is None:
         arrays = [unaligned(random_array(rng, o.tensor)) for o in op.operands]
-    kernel = Kernel(op, Target.named(target))
+    kernel = Kernel(op, Target.named(target) if isinstance(target, str) else target)
     got = kernel(*arrays)
     want = evaluate(op, arrays)
     for g, w in zip(got, want if isinstance(want, tuple) else (want,), strict=True):

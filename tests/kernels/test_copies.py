@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernel_runs import TARGETS, Kernel, aligned, broadcast, check, compare, fused, random_array, s
+from kernel_runs import TARGETS, Kernel, aligned, broadcast, check, compare, fused, random_array, s, with_small_caches
 
 from hilo.backend.target import Target
 from hilo.ir.dtypes import DType, bf16, c64, c128, f16, f32, f64, i1, i16, i32, u8, u32, u64
@@ -44,6 +44,15 @@ def test_transpose_in_a_fusion(dtype: DType, target: str) -> None:
 
         types = [TensorType(dtype, shape), TensorType(dtype, out), TensorType(dtype, out[:1])]
         check(fused(types, build), target, tolerance=0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [f32, bf16, u8, f64], ids=str)
+def test_transpose_of_what_no_cache_holds(dtype: DType, target: str) -> None:
+    for shape in ((130, 320), (128, 64), (77, 131)):
+        op = s("transpose")(parameter(0, TensorType(dtype, shape)), permutation=(1, 0))
+        kernel = check(op, with_small_caches(target), tolerance=0)
+        assert "llvm.prefetch" in kernel.text
 
 
 def test_axes_are_merged() -> None:

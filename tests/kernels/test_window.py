@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from kernel_runs import TARGETS, check, s
+from kernel_runs import TARGETS, check, s, with_small_caches
 
 from hilo.errors import Unsupported
 from hilo.ir.dtypes import bf16, c64, dtype, f16, f32, f64, i1, i8, i32, i64, u8
@@ -66,6 +66,19 @@ def test_running_reductions(t, dims, reverse):
     for k, kind in enumerate(("add", "multiply") if t.is_complex else ("add", "maximum", "subtract")):
         op = window(TensorType(t, shape), kind, window_dimensions=tuple(sizes), padding=tuple(pads))
         check(op, TARGETS[(k + len(shape)) % 3], tolerance=1e-4)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("target", TARGETS)
+def test_long_running_reductions(target, reverse):
+    """By blocks, fetched ahead, stored past the caches; the interpreter's order is another one."""
+    for shape, axis in [((2600,), 0), ((3, 1104), 1), ((40, 64), 0)]:
+        sizes = tuple(n if d == axis else 1 for d, n in enumerate(shape))
+        pads = tuple(((0, n - 1) if reverse else (n - 1, 0)) if d == axis else (0, 0) for d, n in enumerate(shape))
+        for t, kind in ((f32, "add"), (i32, "add"), (f64, "maximum"), (bf16, "add")):
+            op = window(TensorType(t, shape), kind, window_dimensions=sizes, padding=pads)
+            kernel = check(op, with_small_caches(target), tolerance=1e-4)
+            assert "nontemporal" in kernel.text or reverse
 
 
 def test_a_window_longer_than_the_axis_is_a_running_reduction():

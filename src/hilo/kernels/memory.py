@@ -17,6 +17,7 @@ from hilo.loop.index import Index
 from hilo.record import record
 
 RESULT_ALIGN: Final = 64  # bytes; of results, temporaries and scratch
+AHEAD: Final = 2 << 10  # bytes that streams too long for near caches are fetched ahead of their reader
 SPACED: Final = 8  # elements from lane to lane up to which contiguous loads, and shuffles, are better than a gather
 
 
@@ -79,13 +80,22 @@ class Buffer:
             return
         if mask is not None:
             mask = b.splat(mask, lanes)
-        if position.lane_stride != 1:
+        first = position.first_lane() * size
+        if position.lane_stride == -1:
+            value, mask = _turned(b, value, lanes, mask)
+            first = first - (lanes - 1) * size
+        elif position.lane_stride != 1:
             arith.scatter_elem(b, self.ptr, index.node(b, position * size), value, mask)
             return
-        first = position.first_lane() * size
         align = self._alignment(first)
         past = self.streaming and mask is None and align % min(lanes * size, RESULT_ALIGN) == 0
         arith.store_elem(b, self.address(b, first), 0, value, lanes, mask, align=align, nontemporal=past)
+
+    def fetch(self, b: Builder, position: Index, distance: int) -> None:
+        """Bring what lies `distance` bytes behind the linear position (of the first lane) into the first-level cache.
+        Nothing happens where there is no such memory."""
+        first = position.first_lane() if position.is_vector else position
+        b.prefetch(self.address(b, first * self.type.dtype.itemsize + distance))
 
     def address(self, b: Builder, offset: Index) -> Node:
         """The address at a byte offset: what vectors side by side share, and the number that instructions can hold."""
@@ -127,8 +137,17 @@ class Buffer:
 
     def _backwards(self, b: Builder, first: Index, lanes: int, mask: Node | None) -> Elem:
         """The vector from `first` on, turned around."""
-        turned = tuple(range(lanes - 1, -1, -1))
         if mask is not None:
-            mask = b.shuffle(mask, mask, turned)
-        e = self._contiguous(b, first, lanes, mask)
-        return Elem(e.dtype, b.shuffle(e.re, e.re, turned), None if e.im is None else b.shuffle(e.im, e.im, turned))
+            mask = b.shuffle(mask, mask, range(lanes - 1, -1, -1))
+        return _turned(b, self._contiguous(b, first, lanes, mask), lanes)[0]
+
+
+def _turned(b: Builder, e: Elem, lanes: int, mask: Node | None = None) -> tuple[Elem, Node | None]:
+    """The lanes of an element and of its mask in the opposite order."""
+
+    def turn(x: Node | None) -> Node | None:
+        return x if x is None or x.type.lanes == 1 else b.shuffle(x, x, range(lanes - 1, -1, -1))
+
+    re = turn(e.re)
+    assert re is not None
+    return Elem(e.dtype, re, turn(e.im)), turn(mask)

@@ -6,7 +6,7 @@ innermost axis combines within a vector in log2(lanes) steps if its body may com
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -17,7 +17,7 @@ from hilo.kernels import elementwise
 from hilo.kernels.combine import Combiner, Elems, map_parts, pack, splat, unpack
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
-from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
+from hilo.kernels.memory import AHEAD, RESULT_ALIGN, Buffer, pointer
 from hilo.loop import index
 from hilo.loop.builder import Builder, Node
 from hilo.loop.index import Index
@@ -51,16 +51,18 @@ class _Scan:
         bufs = self.func.params[0]
         operands = [Buffer(pointer(b, bufs, i), x.tensor, constant=True) for i, x in enumerate(op.operands)]
         self.inputs = [Buffer(x.ptr, x.type.with_shape(self.shape), constant=True) for x in operands[:n]]
+        self.ahead = [x for x in self.inputs if typical(x.type.nbytes) > target.l2]
         self.inits = self.combiner.prepare(b, [x.load(b, (), 1) for x in operands[n : 2 * n]])
         self.captured: Elems = tuple(x.load(b, (), 1) for x in operands[2 * n :])
-        self.results = [Buffer(pointer(b, bufs, count + i), t.with_shape(self.shape), RESULT_ALIGN)
-                        for i, t in enumerate(out)]  # fmt: skip
+        self.results = [Buffer(pointer(b, bufs, count + i), t.with_shape(self.shape), RESULT_ALIGN,
+                               streaming=elementwise.streams(t, target)) for i, t in enumerate(out)]  # fmt: skip
 
     def phase(self) -> Phase:
         b = self.b
         lanes = max(1, min(self.target.lanes(d) for d in self.combiner.dtypes))
         inner = typical(self.inner)
         if self.inner == 1 and self.combiner.free and typical(self.n) >= lanes:
+            lanes = lanes // 2 if self.target.has_halves else lanes  # a step less, and steps cost the same
             units, unit, cost = self.outer, lambda u: self._row(u, lanes), typical(self.n) * 0.3
         else:
             while lanes > 1 and inner <= lanes // 2:
@@ -78,6 +80,8 @@ class _Scan:
 
         begin, end = self.func.params[1:]
         b.for_(begin, end, 1, lambda u: unit(index.loop_var(u, 0, units)))
+        if any(r.streaming for r in self.results):
+            b.fence()
         b.ret()
         return Phase(self.func, units, cost)
 
@@ -128,8 +132,14 @@ class _Scan:
 
     def _span(self, o: Index, lanes: int, lo: Node, hi: Node, init: tuple[Node, ...],
               base: Elems | None) -> tuple[Node, ...]:  # fmt: skip
-        """The running values of lo..hi, starting with `init`, stored combined with `base`; gives the last ones."""
+        """The running values of lo..hi, starting with `init`, stored combined with `base`; gives the last ones.
+
+        What came before a vector follows from the one before that and its last value alone, one operation on the other.
+        """
         b, c = self.b, self.combiner
+
+        def spread(nodes: Sequence[Node], lanes: int) -> Elems:
+            return tuple(splat(b, e, lanes) for e in unpack(nodes, c.dtypes))
 
         def turn(vectors: list[Vector], carried: tuple[Node, ...]) -> tuple[Node, ...]:
             for v in vectors:
@@ -140,14 +150,21 @@ class _Scan:
                     x = tuple(unpack(tuple(map(b.select, [v.mask] * len(none), pack(x), none)), c.dtypes))
                 for distance in (1 << k for k in range(v.lanes.bit_length() - 1)):
                     x = self._combine(self._shifted(x, distance), x)
-                before = tuple(splat(b, e, v.lanes) for e in unpack(carried, c.dtypes))
+                for y in self.ahead if v.mask is None else ():
+                    y.fetch(b, index.linear(at, self.shape), AHEAD if self.forward else -AHEAD)
+                last = pack(map_parts(e, lambda p, v=v: b.lane(p, v.lanes - 1)) for e in x)
+                before = tuple(unpack(carried, c.dtypes))
+                if v.lanes < lanes:
+                    before = tuple(map_parts(e, lambda p: b.lane(p, 0)) for e in before)
                 state = self._combine(before, x)
-                whole = state if base is None else self._combine(tuple(splat(b, e, v.lanes) for e in base), state)
+                whole = state if base is None else self._combine(spread(pack(base), v.lanes), state)
                 self._store(at, whole, v)
-                carried = pack(map_parts(e, lambda p, v=v: b.lane(p, v.lanes - 1)) for e in state)
+                carried = pack(self._combine(tuple(unpack(carried, c.dtypes)), spread(last, lanes)))
             return carried
 
-        return vector_loop(b, lo, hi, self.n, turn, lanes=lanes, masks=self.target.has_masks, init=init)
+        start = pack(spread(init, lanes))
+        out = vector_loop(b, lo, hi, self.n, turn, lanes=lanes, masks=self.target.has_masks, init=start)
+        return tuple(b.lane(x, 0) for x in out)
 
     def _shifted(self, x: Elems, distance: int) -> Elems:
         """Each lane gets what stands `distance` lanes before it, the first ones what changes nothing."""
