@@ -174,6 +174,13 @@ def flow_functions() -> list[Func]:
         b.store(b.gep(out, 8), b.callptr(b.funcptr("twice"), [b.add(x, 1)], I64))
         b.if_(b.cmp("sgt", x, 1000), lambda: b.call("nothing", []) and None)
 
+    def data(b: Builder, n: Node, out: Node) -> None:
+        first, second = (b.pure("data", (), PTR, value=v) for v in ((3, -(1 << 63), 5), (-1, 7)))
+        i = b.mul(b.binary("and", b.load(n, I64), 1), 8)
+        b.store(out, b.load(b.gep(first, i), I64, invariant=True))
+        b.store(b.gep(out, 8), b.load(b.gep(second, i), I64, invariant=True))
+        b.store(b.gep(out, 16), b.load(b.gep(first, 16), I64))
+
     def stack(b: Builder, n: Node, out: Node) -> None:
         a = b.alloca(64)
         b.memset(a, 7, 64)
@@ -194,7 +201,7 @@ def flow_functions() -> list[Func]:
     nothing = Func("nothing", [])
     Builder(nothing).ret()
     return [
-        *(make(f.__name__, ["n", "out"], f, noalias=("n", "out")) for f in (loops, whiles, calls, stack)),
+        *(make(f.__name__, ["n", "out"], f, noalias=("n", "out")) for f in (loops, whiles, calls, data, stack)),
         twice,
         nothing,
     ]
@@ -214,6 +221,8 @@ def check_flow(get: Callable[[str], Any]) -> None:
     assert run("whiles", 27)[:2].tolist() == [111, 196418]
     assert run("whiles", 1)[:2].tolist() == [0, 1]
     assert run("calls", 21)[:2].tolist() == [42, 44]
+    assert run("data", 0)[:3].tolist() == [3, -1, 5]
+    assert run("data", 1)[:3].tolist() == [-(1 << 63), 7, 5]
     out = run("stack", 3, np.array([0, 0, 10, 0, 0, -1, 0, 0]))
     assert out[:5].tolist() == [0x0707070707070707, 3, 10, 15, 10]
     assert out[5:6].view(np.uint8)[:2].tolist() == [1, 0]

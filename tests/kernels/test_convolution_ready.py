@@ -11,7 +11,7 @@ import pytest
 import hilo
 from hilo import codegen
 from hilo.ir.types import TensorType
-from hilo.kernels.convolution_walk import HEAD, MOST_ROWS, REGION
+from hilo.kernels.convolution_walk import HEAD, MOST_ROWS, PLACES, REGION
 from hilo.loop.nodes import Deferred
 
 SOURCE = Path(__file__).parents[2] / "src/hilo/runtime/native/walk.c"
@@ -65,9 +65,9 @@ def test_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_tables_have_the_same_words() -> None:
     source = SOURCE.read_text()
-    for struct, names in (("head", HEAD), ("region", REGION)):
+    for struct, names in (("places", (*PLACES, "tiles")), ("head", HEAD), ("region", REGION)):
         (body,) = re.findall(rf"struct {struct} {{(.*?)}};", source, re.DOTALL)
-        assert tuple(w for w in re.findall(r"\*?(\w+)[,;]", body)) == names
+        assert tuple(w for w in re.findall(r"\*?(\w+)(?:\[GROUPS\])?[,;]", body)) == names
     assert f"MOST_ROWS = {MOST_ROWS}," in source
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from hilo.backend.nesting import run
 from hilo.errors import Unsupported
-from hilo.loop.nodes import Block, Func, Node, VType
+from hilo.loop.nodes import I64, Block, Func, Node, VType
 
 _TYPES = {"i1": "uint8_t", "i8": "uint8_t", "i16": "uint16_t", "i32": "uint32_t", "i64": "uint64_t", "f32": "float",
           "f64": "double", "ptr": "char *", "void": "void"}  # fmt: skip
@@ -332,6 +332,12 @@ class _Emitter:
         name = f"m{self.values}"
         self.line(f"_Alignas({node.attrs['align']}) char {name}[{max(1, node.attrs['size'])}];")
         return name
+
+    def _data(self, node: Node) -> str:
+        self.values += 1
+        numbers = ", ".join(_number(x, I64) for x in node.attrs["value"])
+        self.line(f"static const uint64_t d{self.values}[] = {{{numbers}}};")
+        return f"(char *)d{self.values}"
 
     def _prefetch(self, node: Node) -> str:
         return f"HILO_PREFETCH({self.names[node.args[0]]}, {int(node.attrs['write'])}, {node.attrs['locality']})"

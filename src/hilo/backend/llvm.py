@@ -46,6 +46,8 @@ def emit(funcs: Sequence[Func], target: Target, public: Collection[str] | None =
     module.defined.update(f.name for f in written)
     parts += [_Emitter(module, f).text(f.name in private) for f in written]
     head = f'target triple = "{target.triple}"\ntarget datalayout = "{data_layout(target.triple)}"\n'
+    parts += [f"{name} = internal constant [{len(v)} x i64] [{', '.join([f'i64 {x}' for x in v])}], align 8"
+              for v, name in module.data.items()]  # fmt: skip
     declared = [d for name, d in sorted(module.declared.items()) if name not in module.defined]
     cpu = f' "target-cpu"="{target.cpu}"' if target.cpu else ""
     attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bytes * 8}"{cpu} }}\n'

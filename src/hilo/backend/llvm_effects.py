@@ -161,5 +161,9 @@ class Effects(Writer):
             return None
         return self.op(text)
 
+    def _data(self, node: Node) -> str:
+        data = self.module.data
+        return data.setdefault(node.attrs["value"], f"@data.{len(data)}")
+
     def _funcptr(self, node: Node) -> str:
         return self.module.declare(node.attrs["name"], "void", ())

@@ -55,6 +55,7 @@ class ModuleWriter:
         self.target = target
         self.defined: set[str] = set()
         self.declared: dict[str, str] = {}  # symbol -> its declaration
+        self.data: dict[tuple[int, ...], str] = {}  # constant i64s -> their symbol
 
     def declare(self, name: str, result: str, params: Iterable[str]) -> str:
         if name not in self.declared:

@@ -112,9 +112,9 @@ class Implicit:
         func = new_func("contraction")
         b = Builder(func)
         bufs, begin, end = func.params
-        table = self.table(b, bufs).write(b)
+        places, table = self.table(b, bufs)
         func.attrs["outer"] = p.products >= OUTER_PRODUCTS
-        b.call(self.helper(walk.walk()), (bufs, table, begin, end))
+        b.call(self.helper(walk.walk()), (bufs, places, table, begin, end))
         b.ret()
         units = p.units_m * p.units_n
         self.phases.append(Phase(func, units, p.cost / units, self.helpers))
@@ -166,8 +166,8 @@ class Implicit:
             lambda b, bufs: (pointer(b, bufs, number), pointer(b, bufs, to)), None, 0, self.target)  # fmt: skip
         self.phases.append(Phase(contraction_pack.phase_func("contraction_rows", unit), rows, columns * 0.1))
 
-    def table(self, b: Builder, bufs: Node) -> walk.Table:
-        """The walk's table."""
+    def table(self, b: Builder, bufs: Node) -> tuple[Node, Node]:
+        """The walk's places and its table."""
         p, size, q = self.p, self.size, self.p.problem
         memory = size if p.bound else self.x.b.dtype.itemsize
         several = p.blocks > 1
@@ -183,7 +183,7 @@ class Implicit:
         whole, edge = self.epilogue is not None or not direct, q.outputs % p.width != 0  # what is finished
         narrow = "" if self.x.b.dtype is self.held else self.x.b.dtype.name
         pack = tile.Pack(self.held.name, narrow, p.vectors, p.lanes, self.target.has_masks)
-        head: dict[str, int | Node] = {
+        places: dict[str, int | Node] = {
             "a": pointer(b, bufs, self.result + 1 if self.copied else self.numbers[0]),
             "b": pointer(b, bufs, self.numbers[1]),
             "result": pointer(b, bufs, self.result),
@@ -192,6 +192,11 @@ class Implicit:
             "finish": b.funcptr(self.helper(self.finish(whole, edge))) if whole or edge else 0,
             "pack": b.funcptr(self.helper(tile.pack(pack))) if p.packs else 0,
             "touch": pointer(b, bufs, self.result if self.residual is None else self.first + self.residual),
+            "b_panel": q.depth * row_bytes if p.bound else p.width * memory,
+            "b_k": row_bytes if p.bound else q.outputs * memory,
+            "packs": int(p.packs),
+        }
+        head = {
             "units_m": p.units_m,
             "units_n": p.units_n,
             "rows": p.total,
@@ -199,7 +204,6 @@ class Implicit:
             "panels": p.panels,
             "width": p.width,
             "columns": q.outputs,
-            "b_panel": q.depth * row_bytes if p.bound else p.width * memory,
             "per_group": p.panels // q.groups,
             "a_group": q.inputs * size,
             "together": p.together,
@@ -210,8 +214,6 @@ class Implicit:
             "inner": p.inner,
             "segments_step": p.segments_step,
             "inner_step": p.inner_step,
-            "b_k": row_bytes if p.bound else q.outputs * memory,
-            "packs": int(p.packs),
             "size": size,
             "slot": row_bytes if several else 0,
             "slots": slots,
@@ -219,21 +221,21 @@ class Implicit:
             "lines": max(1, p.width * memory // 64),
         }
         if self.keeps:
-            self.take_kept(b, bufs, head, q.depth * row_bytes, row_bytes)
+            self.take_kept(b, bufs, places, q.depth * row_bytes, row_bytes)
         rows_used = sorted({*p.heights, *(2 * n for n in p.pairs)})
         tiles: dict[int, Node] = {}
         for n in rows_used:
             t = tile.Tile(self.combine, self.held.name, n, p.vectors, p.lanes, self.target.has_lanes, self.half())
             tiles[n] = b.funcptr(self.helper(tile.tile(t)))
-        return walk.Table(head, self.regions(), [walk.takes(p.heights), walk.takes(p.pairs)], tiles)
+        return walk.write(b, places, head, self.regions(), [walk.takes(p.heights), walk.takes(p.pairs)], tiles)
 
-    def take_kept(self, b: Builder, bufs: Node, head: dict[str, int | Node], panel: int, row: int) -> None:
-        """The panels that a call brings, in B's place in the table; `panel`, `row`: their bytes."""
+    def take_kept(self, b: Builder, bufs: Node, places: dict[str, int | Node], panel: int, row: int) -> None:
+        """The panels that a call brings, in B's place; `panel`, `row`: their bytes."""
         kept = pointer(b, bufs, self.result + 2)
         given = b.cmp("ne", b.convert("ptrtoint", kept, "i64"), 0)
         for name, value in (("b", kept), ("b_panel", panel), ("b_k", row), ("packs", 0)):
-            own = head[name]
-            head[name] = b.select(given, value, own if isinstance(own, Node) else b.i64(own))
+            own = places[name]
+            places[name] = b.select(given, value, own if isinstance(own, Node) else b.i64(own))
 
     def half(self) -> bool:
         """Whether half a vector is enough for the last one of each tile."""

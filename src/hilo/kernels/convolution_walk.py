@@ -2,7 +2,8 @@
 
 What differs from convolution to convolution (sizes, strides, where windows lie inside) is data, so that a network of
 fifty convolutions has one nest of loops to generate code for. The table: the words `HEAD`, a record of `REGION` for
-each region, how many rows a tile takes of 0, 1 ... that are left (for one group, then for two), the tiles' addresses.
+each region, how many rows a tile takes of 0, 1 ... that are left (for one group, then for two). What is known only when
+the program runs: the words `PLACES`, then the tiles' addresses by their number of rows.
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ from hilo.loop.nodes import Deferred
 MOST_ROWS: Final = 24  # of a tile
 _GROUPS: Final = MOST_ROWS + 1  # entries of the tables that are indexed by numbers of rows
 
-HEAD: Final = (
+PLACES: Final = (
     # pointers: A, B, the result, room for sums, room for a packed panel; functions that finish a tile and pack a panel
     # what is read or written, of the result's form, when a tile is finished
     "a", "b", "result", "sums", "packed", "finish", "pack", "touch",
+    # bytes between panels of B and of a row of B; whether to pack
+    "b_panel", "b_k", "packs",
+)  # fmt: skip
+HEAD: Final = (
     # units: blocks of rows x blocks of panels; rows are cut at multiples of `step`
     "units_m", "units_n", "rows", "step", "panels",
-    # a panel: its columns, their number in B, bytes between panels of B; panels of one group of features, and what the
+    # a panel: its columns, their number in B; panels of one group of features, and what the
     # next group adds to A; how many panels take turns at each block of k; whether the sums of whole panels go into the
     # result, and whether they are finished there
-    "width", "columns", "b_panel", "per_group", "a_group", "together", "direct", "finishes",
-    # k: outer taps, segments, elements of a segment; how many are taken at a time; bytes of a row of B; whether to pack
-    "outer", "segments", "inner", "segments_step", "inner_step", "b_k", "packs",
+    "width", "columns", "per_group", "a_group", "together", "direct", "finishes",
+    # k: outer taps, segments, elements of a segment; how many are taken at a time
+    "outer", "segments", "inner", "segments_step", "inner_step",
     # bytes of an element, of a place for the sums of a row (0: one for all) and of a panel; lines of a panel's row; the
     # number of regions
     "size", "slot", "slots", "lines", "regions",
@@ -47,35 +52,27 @@ REGION: Final = (
 )  # fmt: skip
 WORD: Final = 8
 RECORD: Final = WORD * len(REGION)
-_TABLES: Final = WORD * len(HEAD)
+_REGIONS: Final = WORD * len(HEAD)
+_TILES: Final = WORD * len(PLACES)
 NAME: Final = "conv_walk"
 
 
-class Table:
-    """The words of a table in the making: numbers, or nodes of pointers."""
-
-    def __init__(self, head: dict[str, int | Node], regions: Sequence[dict[str, int]], takes: Sequence[Sequence[int]],
-                 tiles: dict[int, Node]) -> None:  # fmt: skip
-        head["regions"] = len(regions)
-        self.words: list[int | Node] = [head[n] for n in HEAD]
-        for r in regions:
-            self.words += [r[n] for n in REGION]
-        for row in takes:
-            self.words += row
-        self.words += [tiles.get(n, 0) for n in range(_GROUPS)]
-
-    def write(self, b: Builder) -> Node:
-        """Write it to the stack, eight numbers at a time."""
-        count = -(-len(self.words) // 8) * 8
-        at = b.alloca(count * WORD)
-        words = [*self.words, *[0] * (count - len(self.words))]
-        for i in range(0, count, 8):
-            numbers = tuple(0 if isinstance(w, Node) else w for w in words[i : i + 8])
-            b.store(b.gep(at, i * WORD), b.const(numbers, VType("i64", 8)))
-        for i, w in enumerate(words):
-            if isinstance(w, Node):
-                b.store(b.gep(at, i * WORD), w)
-        return at
+def write(b: Builder, places: dict[str, int | Node], head: dict[str, int], regions: Sequence[dict[str, int]],
+          taken: Sequence[Sequence[int]], tiles: dict[int, Node]) -> tuple[Node, Node]:  # fmt: skip
+    """The places, written to the stack, and the table: addresses of both. Tiles are by numbers of rows."""
+    head = {**head, "regions": len(regions)}
+    words = [head[n] for n in HEAD]
+    for r in regions:
+        words += [r[n] for n in REGION]
+    for row in taken:
+        words += row
+    at = b.alloca(_TILES + WORD * _GROUPS)
+    for i, name in enumerate(PLACES):
+        value = places[name]
+        b.store(b.gep(at, WORD * i), value if isinstance(value, Node) else b.i64(value))
+    for rows, tile in tiles.items():
+        b.store(b.gep(at, _TILES + WORD * rows), tile)
+    return at, b.pure("data", (), PTR, value=tuple(words))
 
 
 def takes(rows: Sequence[int]) -> list[int]:
@@ -85,9 +82,9 @@ def takes(rows: Sequence[int]) -> list[int]:
 
 @cache
 def walk() -> Func:
-    """void conv_walk(ptr bufs, ptr table, i64 begin, i64 end): the units begin..end. runtime/native/walk.c is the same
+    """void conv_walk(ptr bufs, ptr places, ptr table, i64 begin, i64 end): the units begin..end. runtime/native/walk.c is the same
     in C."""
-    params = [("bufs", PTR), ("table", PTR), ("begin", I64), ("end", I64)]
+    params = [("bufs", PTR), ("places", PTR), ("table", PTR), ("begin", I64), ("end", I64)]
     return Deferred(NAME, params, _written, inline="never", outer=True, ready=True)
 
 
@@ -100,15 +97,16 @@ def _written(f: Func) -> None:
 class _Walk:
     """Writes the loops, from the outermost to the innermost."""
 
-    def __init__(self, b: Builder, bufs: Node, table: Node, begin: Node, end: Node) -> None:
-        self.b, self.bufs, self.table = b, bufs, table
-        pointers = ("a", "b", "result", "sums", "packed", "finish", "pack", "touch")
-        self.head = {n: b.load(b.gep(table, WORD * i), PTR if n in pointers else I64, invariant=True)
-                     for i, n in enumerate(HEAD)}  # fmt: skip
+    def __init__(self, b: Builder, bufs: Node, places: Node, table: Node, begin: Node, end: Node) -> None:
+        self.b, self.bufs = b, bufs
+        numbers = ("b_panel", "b_k", "packs")
+        self.head = {n: b.load(b.gep(places, WORD * i), I64 if n in numbers else PTR, invariant=True)
+                     for i, n in enumerate(PLACES)}  # fmt: skip
+        self.head |= {n: b.load(b.gep(table, WORD * i), I64, invariant=True) for i, n in enumerate(HEAD)}
         h = self.head
-        self.regions = b.gep(table, _TABLES)
+        self.regions = b.gep(table, _REGIONS)
         self.taken = b.gep(self.regions, b.mul(h["regions"], RECORD))
-        self.tiles = b.gep(self.taken, 2 * WORD * _GROUPS)
+        self.tiles = b.gep(places, _TILES)
         self.row_bytes = b.mul(h["width"], h["size"])
         # Of the unit, the panel and the block of k that are being written:
         self.lo = self.hi = self.column = self.live = self.a = self.direct = self.finishes = begin

@@ -144,6 +144,7 @@ class _Machine:
         self.externals = externals
         self.bases: list[int] = []
         self.buffers: list[np.ndarray] = []  # bytes, in the order of their addresses
+        self.data: dict[Node, np.ndarray] = {}
 
     # ---- memory
     def pointer(self, a: np.ndarray) -> int:
@@ -314,6 +315,11 @@ class _Machine:
         raw = np.full(size + align, 0xA5, np.uint8)  # not zero, so that reading what was never written shows
         skip = -raw.ctypes.data % align
         return np.asarray(self.pointer(raw[skip : skip + size]), np.int64)
+
+    def do_data(self, node: Node, env: Env) -> Any:
+        if node not in self.data:
+            self.data[node] = np.array(node.attrs["value"], np.int64)
+        return np.asarray(self.pointer(self.data[node]), np.int64)
 
     def do_call(self, node: Node, env: Env, *args: Any) -> Any:
         return self.symbol(node.attrs["callee"], args)

@@ -27,6 +27,7 @@ Kinds (args; attrs):
   store (ptr, value; align, nontemporal), (ptr, value, mask; ...)
   gather (ptr, byte offsets; ...) / (ptr, offsets, mask),   scatter (ptr, offsets, value[, mask])
   gep (ptr, byte offset)          pointer arithmetic;   alloca (; size, align) stack memory of the function
+  data (; value)                  the address of constant i64s, given as a tuple of numbers
   call (args; callee), callptr (fnptr, args)   result type of the node; callee is a symbol (another Func or external)
   prefetch (ptr; write, locality), fence (), memcpy (dst, src, size), memset (dst, byte, size)
   atomic_add (ptr, value)         relaxed fetch-add, gives the old value

@@ -5,6 +5,6 @@
 
 #include <stdint.h>
 
-void hilo_conv_walk(void **bufs, const void *table, int64_t begin, int64_t end);
+void hilo_conv_walk(void **bufs, const void *places, const void *table, int64_t begin, int64_t end);
 
 #endif

@@ -1,8 +1,9 @@
 /* The loops around the tiles of convolutions and products: what hilo/kernels/convolution_walk.py says in loop IR, made
  * when the package is built. Programs for this process call it; others bring the function of loop IR.
  *
- * The table is that file's: HEAD, then REGION for each region, how many rows a tile takes of those that are left (for
- * one group, then for two), the tiles' addresses. Names are the same here. */
+ * The table is that file's: HEAD, then REGION for each region, then how many rows a tile takes of those that are left
+ * (for one group, then for two). So are the places: PLACES, then the tiles by their numbers of rows. Names are the same
+ * here. */
 #include "ready.h"
 
 #include <stdbool.h>
@@ -19,15 +20,20 @@ typedef void pack_fn(char *to, const char *source, int64_t b_k, int64_t b_segmen
 typedef void finish_fn(void **bufs, char *sums, int64_t row_bytes, int64_t group_bytes, int64_t m, int64_t m_row,
                        int64_t m_group, int64_t rows, int64_t column, int64_t live);
 
-struct head {
+struct places {
     const char *a, *b;
     char *result, *sums, *packed;
     finish_fn *finish;
     pack_fn *pack;
     const char *touch;
+    int64_t b_panel, b_k, packs;
+    tile_fn *tiles[GROUPS];
+};
+
+struct head {
     int64_t units_m, units_n, rows, step, panels;
-    int64_t width, columns, b_panel, per_group, a_group, together, direct, finishes;
-    int64_t outer, segments, inner, segments_step, inner_step, b_k, packs;
+    int64_t width, columns, per_group, a_group, together, direct, finishes;
+    int64_t outer, segments, inner, segments_step, inner_step;
     int64_t size, slot, slots, lines, regions, ahead_a;
 };
 
@@ -41,10 +47,10 @@ struct region {
 /* The unit, the block of k and the panel that are being written. */
 struct state {
     void **bufs;
+    const struct places *at;
     const struct head *h;
     const struct region *regions;
     const int64_t *taken; /* two tables, one behind the other */
-    tile_fn *const *tiles;
     int64_t lo, hi;                        /* rows of the unit */
     int64_t o, s0, s1, r0, r1;             /* the block of k */
     int64_t b_k, b_segment, packed_bytes;  /* B as tiles read it; a panel's block, packed */
@@ -78,16 +84,17 @@ static void tile(struct state *s, const struct region *r, const struct taps *t, 
     int64_t row_bytes = h->width * h->size, result_row = h->columns * h->size;
     int64_t place = m * result_row + s->column * h->size;
     int64_t place_row = r->m2 * result_row, place_group = m_group * result_row;
-    char *c = s->direct ? h->result + place : s->sums;
+    char *c = s->direct ? s->at->result + place : s->sums;
     int64_t c_row = s->direct ? place_row : row_bytes, c_group = s->direct ? place_group : group * row_bytes;
     const char *ahead = s->ahead + s->turn % (uint64_t)h->lines * LINE;
-    int64_t ahead_k = h->b_k;
+    int64_t ahead_k = s->at->b_k;
     if (s->fetch_a) ahead = a + rows * r->a2, ahead_k = LINE;
-    s->tiles[rows](a, t->b, t->depth, r->a2, s->b_k, ahead, ahead_k, a_group, t->segments, r->a_segment, t->b_segment, c,
-                   c_row, c_group, t->more, t->last ? h->touch + place : c, t->last ? place_row : c_row,
-                   t->last ? place_group : c_group);
+    tile_fn *compute = s->at->tiles[rows];
+    compute(a, t->b, t->depth, r->a2, s->b_k, ahead, ahead_k, a_group, t->segments, r->a_segment, t->b_segment, c,
+            c_row, c_group, t->more, t->last ? s->at->touch + place : c, t->last ? place_row : c_row,
+            t->last ? place_group : c_group);
     if (t->last && s->finishes) {
-        h->finish(s->bufs, c, c_row, c_group, m, r->m2, m_group, rows, s->column, s->live);
+        s->at->finish(s->bufs, c, c_row, c_group, m, r->m2, m_group, rows, s->column, s->live);
     }
     s->sums += rows * h->slot;
     s->turn++;
@@ -152,27 +159,27 @@ static void panel(struct state *s, int64_t p, int64_t p0, int64_t p1) {
     const struct head *h = s->h;
     s->column = p * h->width;
     s->live = least(h->width, h->columns - s->column);
-    s->a = h->a + quotient(p, h->per_group) * h->a_group;
+    s->a = s->at->a + quotient(p, h->per_group) * h->a_group;
     s->direct = h->direct && s->live == h->width;
     s->finishes = h->finishes || !s->direct;
-    const char *source = s->source + p * h->b_panel;
-    s->b = h->packs ? h->packed + (p - p0) * s->packed_bytes : source;
+    const char *source = s->source + p * s->at->b_panel;
+    s->b = s->at->packs ? s->at->packed + (p - p0) * s->packed_bytes : source;
     s->fetch_a = h->ahead_a && p == p0;
     /* What is read next: the next block, or after the last one the next panels (after all of them the first). */
     int64_t following = p + p1 - p0 < h->panels ? p + p1 - p0 : p - p0;
-    s->ahead = source + (s->s1 - s->s0) * (s->r1 - s->r0) * h->b_k;
-    if (s->last_block) s->ahead = h->b + following * h->b_panel;
-    s->sums = h->sums + (p - p0) * h->slots;
+    s->ahead = source + (s->s1 - s->s0) * (s->r1 - s->r0) * s->at->b_k;
+    if (s->last_block) s->ahead = s->at->b + following * s->at->b_panel;
+    s->sums = s->at->sums + (p - p0) * h->slots;
     s->turn = 0;
     for (int64_t i = 0; i < h->regions; i++) region(s, &s->regions[i]);
 }
 
 /* Pack the block of k of some panels. */
 static void pack(const struct state *s, int64_t p0, int64_t first, int64_t end, int64_t live) {
-    const struct head *h = s->h;
+    const struct places *at = s->at;
     if (first >= end) return;
-    h->pack(h->packed + (first - p0) * s->packed_bytes, s->source + first * h->b_panel, h->b_k, h->inner * h->b_k,
-            s->s1 - s->s0, s->r1 - s->r0, live, end - first, s->packed_bytes, h->b_panel);
+    at->pack(at->packed + (first - p0) * s->packed_bytes, s->source + first * at->b_panel, at->b_k,
+             s->h->inner * at->b_k, s->s1 - s->s0, s->r1 - s->r0, live, end - first, s->packed_bytes, at->b_panel);
 }
 
 /* The block of k from (o, s0, r0) on, of some panels. */
@@ -181,12 +188,12 @@ static void block(struct state *s, int64_t p0, int64_t p1) {
     s->s1 = least(s->s0 + h->segments_step, h->segments);
     s->r1 = least(s->r0 + h->inner_step, h->inner);
     int64_t depth = s->r1 - s->r0, row_bytes = h->width * h->size;
-    s->source = h->b + ((s->o * h->segments + s->s0) * h->inner + s->r0) * h->b_k;
+    s->source = s->at->b + ((s->o * h->segments + s->s0) * h->inner + s->r0) * s->at->b_k;
     s->last_block = s->s1 == h->segments && s->r1 == h->inner && s->o + 1 == h->outer;
-    s->b_k = h->packs ? row_bytes : h->b_k;
-    s->b_segment = (h->packs ? depth : h->inner) * s->b_k;
+    s->b_k = s->at->packs ? row_bytes : s->at->b_k;
+    s->b_segment = (s->at->packs ? depth : h->inner) * s->b_k;
     s->packed_bytes = (s->s1 - s->s0) * depth * row_bytes;
-    if (h->packs) { /* whole panels together, one at the edge by itself */
+    if (s->at->packs) { /* whole panels together, one at the edge by itself */
         int64_t whole = least(p1, quotient(h->columns, h->width));
         pack(s, p0, p0, whole, h->width);
         pack(s, p0, most(whole, p0), p1, h->columns - whole * h->width);
@@ -197,12 +204,11 @@ static void block(struct state *s, int64_t p0, int64_t p1) {
 /* The start of part i of `total` in about equal parts. */
 static int64_t cut(int64_t total, int64_t parts, int64_t i) { return quotient(total * i, parts); }
 
-void hilo_conv_walk(void **bufs, const void *table, int64_t begin, int64_t end) {
+void hilo_conv_walk(void **bufs, const void *places, const void *table, int64_t begin, int64_t end) {
     const struct head *h = table;
     const struct region *regions = (const struct region *)(h + 1);
     const int64_t *taken = (const int64_t *)(regions + h->regions);
-    struct state s = {.bufs = bufs, .h = h, .regions = regions, .taken = taken};
-    s.tiles = (tile_fn *const *)(taken + 2 * GROUPS);
+    struct state s = {.bufs = bufs, .at = places, .h = h, .regions = regions, .taken = taken};
     int64_t steps = quotient(h->rows + h->step - 1, h->step);
     for (int64_t u = begin; u < end; u++) {
         int64_t m = quotient(u, h->units_n), n = u - m * h->units_n;
