@@ -10,8 +10,9 @@ from backend_runs import compile_llvm, usable
 
 from hilo.backend.target import Target
 from hilo.backend.x86_products import assembly
-from hilo.kernels import contraction_panels, convolution_tile, microkernel
+from hilo.kernels import contraction_panels, convolution_depthwise, convolution_tile, microkernel
 from hilo.loop.nodes import SIZES, Func
+from hilo.ops.window_axes import Axis
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
 SHAPES = {64: ((14, 2), (8, 3), (6, 4), (24, 1), (13, 2), (5, 3), (1, 4), (2, 1), (7, 2)),
@@ -122,6 +123,43 @@ def test_tile_in_segments(target: Target, rows: int, vectors: int, scalar: str) 
     for half in (False, True) if target.has_masks else (False,):
         t = convolution_tile.Tile("fma", scalar, rows, vectors, lanes, half=half)
         agree(convolution_tile.tile(t), target, cases, 256 * 8 * 32)
+
+
+ROWS = {  # of depthwise convolutions: taps, stride, dilation, positions, low, columns, places
+    "three": (3, 1, 1, 5, 1, 23, 23),
+    "one_tile": (3, 1, 1, 4, 1, 4, 4),
+    "strided": (3, 2, 1, 4, 0, 20, 10),
+    "wide": (5, 2, 1, 3, 2, 19, 10),
+    "holes": (3, 1, 3, 6, 3, 21, 21),
+    "single": (1, 1, 1, 7, 0, 17, 17),
+    "far": (7, 1, 1, 8, 3, 25, 25),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+@pytest.mark.parametrize("scalar", ["f32", "f64"])
+@pytest.mark.parametrize("target", [t for t in usable() if t.vector_bytes >= 32], ids=lambda t: t.name)
+def test_depthwise_row(target: Target, scalar: str, name: str) -> None:
+    taps, stride, dilation, most, low, columns, places = ROWS[name]
+    axis = Axis(size=taps, stride=stride, dilation=dilation, low=low)
+    found = convolution_depthwise.tiles_of(axis, columns, places, most + taps + 2)
+    assert found is not None
+    positions, _, end, tiles = found
+    size, lanes = SIZES[scalar], target.lanes(scalar)
+    x, w = numbers(scalar, (3 * columns * (lanes + 3),), 7), numbers(scalar, (4 * taps * (lanes + 3),), 8)
+    x_column = w_column = (lanes + 3) * size
+    inner = places - sum(o * stride - low + axis.reach > columns for o in range(places))
+    for masked in (False, True) if target.has_masks else (False,):
+        r = convolution_depthwise.Row(scalar, scalar, scalar, lanes, masked, taps, stride, dilation, positions, low,
+                                      end, tiles)  # fmt: skip
+        cases = [{
+            "x": x.ctypes.data, "x_row": columns * x_column, "x_column": x_column,
+            "w": w.ctypes.data + (-turn * (taps - 1) * w_column if turn < 0 else 0), "w_row": taps * w_column,
+            "w_column": turn * w_column, "rows": rows, "ahead": columns * x_column, "fresh": 1, "to": None,
+            "to_column": apart * size, "inner": inner, "width": places, "live": live,
+        } for rows, turn, apart, live in ((3, 1, lanes, lanes), (0, 1, lanes, 1), (2, -1, lanes + 5, lanes - 1))
+        ]  # fmt: skip
+        agree(convolution_depthwise.sums_of_row(r), target, cases, 256 * 8 * 32)
 
 
 def test_others_are_left_to_llvm() -> None:

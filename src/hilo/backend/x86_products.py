@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hilo.backend.target import Target
 from hilo.loop.nodes import SIZES, Func
-from hilo.loop.product import GROUP, PARAMS, SEGMENTS_PARAMS, Packing, Product, Turning
+from hilo.loop.product import GROUP, PARAMS, SEGMENTS_PARAMS, Depthwise, Packing, Product, Turning
+
+if TYPE_CHECKING:
+    from hilo.backend.x86_depthwise import Row
 
 # System V: six arguments are in registers, the others on the stack; of the free registers some are kept for the caller.
-_ARGUMENTS: Final = ("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9")
+ARGUMENTS: Final = ("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9")
 _FREE: Final = ("%rax", "%r10", "%r11", "%rbx", "%rbp", "%r12", "%r13", "%r14", "%r15")
 _SCRATCH: Final = 3  # of them are not kept
 _FORMS: Final = {  # of scalars: move, broadcast, add, multiply and add
@@ -24,7 +27,7 @@ _FORMS: Final = {  # of scalars: move, broadcast, add, multiply and add
     "f64": ("vmovupd", "vbroadcastsd", "vaddpd", "vfmadd231pd"),
     "i32": ("vmovdqu32", "vpbroadcastd", "vpaddd", "vpdpbusd"),
 }
-_MOVES: Final = {4: "vmovups", 8: "vmovupd"}  # by bytes of an element: masks count elements
+MOVES: Final = {4: "vmovups", 8: "vmovupd"}  # by bytes of an element: masks count elements
 _LINE: Final = 64
 MASKS: Final = 7  # registers for them, apart from the one that means none
 
@@ -40,8 +43,8 @@ def covers(f: Func, target: Target) -> bool:
     return _writer(f, target) is not None
 
 
-def _writer(f: Func, target: Target) -> _Writer | _Packer | _Turner | None:
-    p: Product | Packing | Turning | None = f.attrs.get("product")
+def _writer(f: Func, target: Target) -> _Writer | _Packer | _Turner | Row | None:
+    p: Product | Packing | Turning | Depthwise | None = f.attrs.get("product")
     if p is None or target.arch != "x86_64" or not target.has_fma:
         return None
     wide = target.has_masks and target.vector_bytes == 64
@@ -51,7 +54,14 @@ def _writer(f: Func, target: Target) -> _Writer | _Packer | _Turner | None:
     if isinstance(p, Turning):
         whole = p.lanes * SIZES[p.scalar] == target.vector_bytes and not p.narrow
         return _Turner(f.name, p) if wide and whole else None
-    if not wide and (p.masked or p.half or target.vector_bytes != 32):
+    if not wide and (p.masked or target.vector_bytes != 32):
+        return None
+    if isinstance(p, Depthwise):
+        from hilo.backend.x86_depthwise import Row
+
+        made = Row(f.name, p, wide)
+        return made if made.fits and p.lanes * SIZES[p.scalar] == target.vector_bytes else None
+    if p.half and not wide:
         return None
     known = (p.combine == "fma" and p.scalar in ("f32", "f64")) or (p.combine == "dot4" and wide and target.has_dot4)
     widened = not p.narrow or (p.narrow == "bf16" and p.scalar == "f32")
@@ -61,13 +71,22 @@ def _writer(f: Func, target: Target) -> _Writer | _Packer | _Turner | None:
     return made if made.fits else None
 
 
-def _function(name: str, private: bool, saved: Sequence[str], body: Sequence[str]) -> list[str]:
+def function(name: str, private: bool, saved: Sequence[str], body: Sequence[str]) -> list[str]:
     """A function that keeps some registers for its caller."""
     head = [".text", ".p2align 5", f".type {name},@function", f"{name}:"]
     if not private:
         head.insert(0, f".globl {name}")
     saves, restores = [f"pushq {r}" for r in saved], [f"popq {r}" for r in reversed(saved)]
     return [*head, *saves, *body, *restores, "vzeroupper", "retq", f".size {name}, .-{name}"]
+
+
+def multiples(stride: str, three: str, five: str, text: list[str], count: int = GROUP) -> list[str]:
+    """The forms of x86's addresses that reach `count` places, `stride` apart; fills the registers that they need."""
+    if count > 3:
+        text.append(f"leaq ({stride},{stride},2), {three}")
+    if count > 5:
+        text.append(f"leaq ({stride},{stride},4), {five}")
+    return ["", f",{stride}", f",{stride},2", f",{three}", f",{stride},4", f",{five}", f",{three},2"]
 
 
 def _load(move: str, narrow: str, offset: int, pointer: str, to: str, live: str) -> list[str]:
@@ -86,8 +105,8 @@ class _Packer:
     def lines(self, private: bool) -> list[str]:
         """The whole function."""
         p, name = self.p, self.name
-        step, move = p.lanes * SIZES[p.scalar], _MOVES[SIZES[p.scalar]]
-        to, source, b_k, b_segment, segments, k = _ARGUMENTS
+        step, move = p.lanes * SIZES[p.scalar], MOVES[SIZES[p.scalar]]
+        to, source, b_k, b_segment, segments, k = ARGUMENTS
         read, row, rows, written, panels = _FREE[:5]
         saved = _FREE[_SCRATCH:5]
         above = 8 * (len(saved) + 1)
@@ -111,7 +130,7 @@ class _Packer:
             f"addq {b_k}, {row}", f"addq ${step * p.vectors}, {to}", f"decq {rows}", f"jne {at}.row",
             f"addq {b_segment}, {source}", f"decq {segments}", f"jne {at}.segment", f"{at}.end:",
         ]  # fmt: skip
-        return _function(name, private, saved, text)
+        return function(name, private, saved, text)
 
 
 class _Turner:
@@ -123,7 +142,7 @@ class _Turner:
     def lines(self, private: bool) -> list[str]:
         """The whole function."""
         lanes, size, at = self.p.lanes, SIZES[self.p.scalar], f".L{self.name}"
-        panel, width, source, b_col, k, live = _ARGUMENTS
+        panel, width, source, b_col, k, live = ARGUMENTS
         x, first, rest, done, columns, rows, vectors, step = _FREE[:8]
         saved = _FREE[_SCRATCH:8]
         places = [f"{-8 * (i + 1)}(%rsp)" for i in range(lanes)]  # of the columns; nobody else writes below the stack
@@ -144,7 +163,7 @@ class _Turner:
             f"leaq ({source},{first},{size}), {rest}", f"imulq {width}, {first}", f"addq {panel}, {first}",
         ]  # fmt: skip
         for i, place in enumerate(places):
-            text += [f"movq {place}, {x}", f"{_MOVES[size]} ({rest},{x}), %zmm{i}{{%k1}}{{z}}"]
+            text += [f"movq {place}, {x}", f"{MOVES[size]} ({rest},{x}), %zmm{i}{{%k1}}{{z}}"]
         text += self.rounds()
         for i, row in enumerate(self.banks()[-1], 1):
             text += [f"vmovups {row}, ({first})", f"addq {width}, {first}", f"cmpq ${i}, {rows}", f"jle {at}.next"]
@@ -153,7 +172,7 @@ class _Turner:
             f"addq ${lanes * size}, {panel}", f"addq {step}, {source}", f"subq ${lanes}, {columns}",
             f"decq {vectors}", f"jne {at}.vector", f"{at}.end:",
         ]  # fmt: skip
-        return _function(self.name, private, saved, text)
+        return function(self.name, private, saved, text)
 
     def banks(self) -> list[list[str]]:
         """The registers that hold the square before each round, and after the last."""
@@ -205,16 +224,16 @@ class _Writer:
         room = len(self.columns) == p.vectors and (self.in_memory or bool(self.elements))
         self.fits = room and len(free) <= len(_FREE) and p.group <= GROUP
         self.saved = _FREE[_SCRATCH : len(free)]
-        self.r = dict(zip(self.params, _ARGUMENTS, strict=False))
+        self.r = dict(zip(self.params, ARGUMENTS, strict=False))
         self.r |= dict(zip(free, _FREE, strict=False))
         above = 8 * (len(self.saved) + 1)  # the return address
-        self.r |= {n: f"{above + 8 * i}(%rsp)" for i, n in enumerate(self.params[len(_ARGUMENTS) :])}
+        self.r |= {n: f"{above + 8 * i}(%rsp)" for i, n in enumerate(self.params[len(ARGUMENTS) :])}
         self.text: list[str] = []
 
     def lines(self, private: bool) -> list[str]:
         """The whole function."""
         self.write()
-        return _function(self.name, private, self.saved, self.text)
+        return function(self.name, private, self.saved, self.text)
 
     def write(self) -> None:
         """Write what is between the saving of registers and the end."""
@@ -241,12 +260,7 @@ class _Writer:
 
     def multiples(self, stride: str) -> list[str]:
         """The forms of x86's addresses that reach the rows of A which one address serves."""
-        three, five, count = self.r["three"], self.r["five"], min(self.p.rows, self.p.group)
-        if count > 3:
-            self.emit(f"leaq ({stride},{stride},2), {three}")
-        if count > 5:
-            self.emit(f"leaq ({stride},{stride},4), {five}")
-        return ["", f",{stride}", f",{stride},2", f",{three}", f",{stride},4", f",{five}", f",{three},2"]
+        return multiples(stride, self.r["three"], self.r["five"], self.text, min(self.p.rows, self.p.group))
 
     def turns(self, b: str, ahead: str, a_k: str, bases: Sequence[str], offsets: Sequence[str]) -> None:
         """The loop over k, as many turns as the register "count" says: products of an element of each row of A, found

@@ -24,6 +24,7 @@ from hilo.kernels.microkernel import multiples
 from hilo.loop import arith, index
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
 from hilo.loop.index import Index
+from hilo.loop.product import DEPTHWISE_PARAMS, GROUP, Depthwise
 from hilo.ops.convolution import windows
 from hilo.ops.window_axes import Axis
 from hilo.record import record, replace
@@ -40,7 +41,7 @@ LONG_ROW: Final = 6 << 10  # bytes of a row of lhs (one vector of features) from
 FEW_TAPS: Final = 16  # windows for which that holds: memory is their limit
 VECTOR_NS: Final = 0.4  # of one product
 MOST_SUMS: Final = 32 << 10  # bytes of a row's sums on the stack
-GROUP: Final = 7  # columns that are reached from one address
+OUTER_NS: Final = 100  # of a row of sums, beside which the code around it does not matter
 
 
 @record(frozen=True)
@@ -72,26 +73,13 @@ class Row:
         return f"depthwise_{types}_{window}_{self.positions}l{self.low}e{self.end}t{self.tiles}"
 
     @property
-    def reach(self) -> int:
-        """Columns that a tile sees."""
-        return (self.positions - 1) * self.stride + (self.taps - 1) * self.dilation + 1
+    def product(self) -> Depthwise:
+        """What the row's function does."""
+        return Depthwise(self.held, self.lanes, self.masked, self.taps, self.stride, self.dilation, self.positions,
+                         self.low, self.end, self.tiles)  # fmt: skip
 
 
-ROW_PARAMS: Final = [
-    ("x", PTR),
-    ("x_row", I64),
-    ("x_column", I64),
-    ("w", PTR),
-    ("w_row", I64),
-    ("w_column", I64),
-    ("rows", I64),
-    ("ahead", I64),
-    ("fresh", I64),
-    ("sums", PTR),
-    ("inner", I64),
-    ("width", I64),
-    ("live", I64),
-]
+ROW_PARAMS: Final = [(n, PTR if n in ("x", "w", "to") else I64) for n in DEPTHWISE_PARAMS]
 
 
 @cache
@@ -99,12 +87,15 @@ def sums_of_row(r: Row) -> Func:
     """The sums of a row of `width` results, one vector each.
 
     `x`: lhs at column 0 of the first of `rows` rows that the windows have; `w`: the weights for that. Strides are in
-    bytes. `fresh` rows that the windows below will see, `ahead` bytes further, are fetched. `inner`: where tiles in the
-    middle end. `live`: lanes that count.
+    bytes. `fresh` rows that the windows below will see, `ahead` bytes further, are fetched. `to`: where the sums go,
+    `to_column` bytes apart. `inner`: where tiles in the middle end. `live`: lanes that count.
     """
-    f = Func(r.name, ROW_PARAMS, noalias=("sums",), inline="never")
+    f = Func(r.name, ROW_PARAMS, noalias=("to",), inline="never")
+    product = r.product
+    if r.lhs == r.rhs == r.held:
+        f.attrs["product"] = product
     b = Builder(f)
-    x, x_row, x_column, w, w_row, w_column, rows, ahead, fresh, sums, inner, width, live = f.params
+    x, x_row, x_column, w, w_row, w_column, rows, ahead, fresh, to, to_column, inner, width, live = f.params
     held, lhs, rhs = (dtypes.dtype(n) for n in (r.held, r.lhs, r.rhs))
     v = VType(r.held, r.lanes)
     mask = b.cmp("slt", b.iota(I64.with_lanes(r.lanes)), live) if r.masked else None
@@ -114,12 +105,7 @@ def sums_of_row(r: Row) -> Func:
     def tile(at: Node, lo: int, hi: int) -> None:
         """The positions from `at` on, whose windows have columns lo..hi of those that they see."""
         start = b.gep(x, b.mul(b.sub(b.mul(at, r.stride), r.low), x_column))
-        users: dict[int, list[tuple[int, int]]] = {}  # of each column: positions, and which tap it is for them
-        for p in range(r.positions):
-            for k in range(r.taps):
-                column = p * r.stride + k * r.dilation
-                if lo <= column < hi:
-                    users.setdefault(column, []).append((p, k))
+        users = product.users(lo, hi)
         groups = sorted({c // GROUP for c in users})
         bases = [b.gep(start, b.mul(x_column, g * GROUP)) for g in groups]
 
@@ -135,7 +121,7 @@ def sums_of_row(r: Row) -> Func:
             base, acc = dict(zip(groups, state, strict=False)), list(state[len(groups) :])
             ws = [arith.convert(b, arith.load_elem(b, weights, weight_offsets[k], rhs, r.lanes, mask), held).re
                   for k in range(r.taps)]  # fmt: skip
-            for column in sorted(users):
+            for column in users:
                 at, offset = base[column // GROUP], steps[column % GROUP]
                 e = arith.convert(b, arith.load_elem(b, at, offset, lhs, r.lanes, mask), held)
                 for p, k in users[column]:
@@ -144,18 +130,18 @@ def sums_of_row(r: Row) -> Func:
 
         zeros = [b.const(0, v)] * r.positions
         acc = b.for_(0, rows, 1, turn, (w, *bases, *zeros))[1 + len(groups) :]
-        to = b.gep(sums, b.mul(at, r.lanes * v.size))
+        place = b.gep(to, b.mul(at, to_column))
         for p, total in enumerate(acc):
-            b.store(b.gep(to, p * r.lanes * v.size), total)
+            b.store(b.gep(place, b.mul(to_column, p)), total, mask=mask)
 
     begin, middle = b.i64(0), b.sub(inner, r.positions - 1)
     if r.tiles == 1:
         tile(begin, r.low, r.end)
     else:
         if r.low:
-            tile(begin, r.low, r.reach)
+            tile(begin, r.low, product.reach)
             begin = b.i64(r.positions)
-        b.for_(begin, middle, r.positions, lambda at: tile(at, 0, r.reach))
+        b.for_(begin, middle, r.positions, lambda at: tile(at, 0, product.reach))
         if r.tiles == 3:
             tile(b.sub(width, r.positions), 0, r.end)
     b.ret()
@@ -245,7 +231,9 @@ class _Depthwise:
         shape = (batch, -(-height // block), -(-features // r.lanes))
         units = prod(shape)
         vector = r.lanes * VType(r.held).size
-        sums = b.alloca(places * vector)
+        row_ns = places * (self.outer.size * self.axis.size + 4) * VECTOR_NS
+        self.func.attrs["outer"] = self.direct and row_ns >= OUTER_NS
+        sums = self.result.ptr if self.direct else b.alloca(places * vector)
 
         def unit(u: Node) -> None:
             image, rows, k = index.delinear(index.loop_var(u, 0, units), shape)
@@ -264,10 +252,15 @@ class _Depthwise:
         _, begin, end = self.func.params
         b.for_(begin, end, 1, unit)
         b.ret()
-        cost = block * places * (self.outer.size * self.axis.size + 4) * VECTOR_NS
+        cost = block * row_ns
         reason = f"each feature by itself: {r.positions} positions side by side, a vector of features each"
         return Lowered([Phase(self.func, units, cost, list(self.helpers.values()))],
                        strategy="depthwise convolution", reason=reason)  # fmt: skip
+
+    @property
+    def direct(self) -> bool:
+        """Whether sums are what is stored."""
+        return self.epilogue is None and self.out.dtype.name == self.r.held
 
     def fetch_weights(self, v: Vector) -> None:
         """Those of the next vector of features, of which each tap has its own line, come into the cache."""
@@ -303,9 +296,15 @@ class _Depthwise:
         inner = places - sum(o * r.stride - self.axis.low + self.axis.reach > width for o in range(places))
         ahead = b.mul(b.sub(outer.size, taken), outer.dilation * x_row)
         fresh = min(outer.stride, outer.size)
-        b.call(func.name, [x, b.i64(outer.dilation * x_row), b.i64(x_column), w, b.i64(w_row), b.i64(w_column), rows,
-                           ahead, b.i64(fresh), sums, b.i64(inner), b.i64(places), live])  # fmt: skip
         held, vector = dtypes.dtype(r.held), r.lanes * VType(r.held).size
+        to, to_column = sums, vector
+        if self.direct:
+            start = index.node(b, index.linear([image, y, index.ZERO, v.at.first_lane()], self.shape))
+            to, to_column = b.gep(sums, b.mul(start, held.itemsize)), features * held.itemsize
+        b.call(func.name, [x, b.i64(outer.dilation * x_row), b.i64(x_column), w, b.i64(w_row), b.i64(w_column), rows,
+                           ahead, b.i64(fresh), to, b.i64(to_column), b.i64(inner), b.i64(places), live])  # fmt: skip
+        if self.direct:
+            return
 
         def finish(o: Node) -> None:
             e = arith.load_elem(b, sums, b.mul(o, vector), held, r.lanes)

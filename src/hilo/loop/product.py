@@ -1,5 +1,5 @@
-"""`Product`, `Packing`, `Turning`: what the innermost functions of products of matrices do, in words that a backend may
-know. Imports record.
+"""`Product`, `Packing`, `Turning`, `Depthwise`: what the innermost functions of products of matrices and of convolutions
+do, in words that a backend may know. Imports record.
 
 A `Func` with such an attribute `product` has a body like any other, which says what it does. A backend that has code
 for such a function at hand may take that instead: it depends on these few numbers alone.
@@ -20,6 +20,8 @@ SEGMENTS_PARAMS: Final = (
 )  # fmt: skip
 PACKING_PARAMS: Final = ("to", "source", "b_k", "b_segment", "segments", "k", "live", "panels", "to_panel",
                          "source_panel")  # fmt: skip
+DEPTHWISE_PARAMS: Final = ("x", "x_row", "x_column", "w", "w_row", "w_column", "rows", "ahead", "fresh", "to",
+                           "to_column", "inner", "width", "live")  # fmt: skip
 TURNING_PARAMS: Final = ("panel", "width", "source", "b_col", "k", "live", "vectors")
 
 
@@ -73,3 +75,40 @@ class Product:
     def group(self) -> int:
         """Rows that one address of A serves; with segments, rows of the first group."""
         return (self.rows + 1) // 2 if self.segments else GROUP
+
+
+@record(frozen=True)
+class Depthwise:
+    """A row of sums of a depthwise convolution, vectors of `lanes` elements of type `scalar`, `masked` if some count
+    only, see `kernels.convolution_depthwise.sums_of_row`.
+
+    Windows are of `taps` elements, `stride` and `dilation` apart, in tiles of `positions`. `low`: columns before lhs
+    that the first window has. `end`: how many columns from the start of the last tile's first window on lie in lhs.
+    `tiles`: 1, one tile only; 2, one at the start (if `low`), and some; 3, one at the end, too.
+    """
+
+    scalar: str
+    lanes: int
+    masked: bool
+    taps: int
+    stride: int
+    dilation: int
+    positions: int
+    low: int
+    end: int
+    tiles: int
+
+    @property
+    def reach(self) -> int:
+        """Columns that a tile sees."""
+        return (self.positions - 1) * self.stride + (self.taps - 1) * self.dilation + 1
+
+    def users(self, lo: int, hi: int) -> dict[int, list[tuple[int, int]]]:
+        """Of each column from `lo` to `hi` of a tile, in order: the positions that see it, and as which tap."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for p in range(self.positions):
+            for k in range(self.taps):
+                column = p * self.stride + k * self.dilation
+                if lo <= column < hi:
+                    found.setdefault(column, []).append((p, k))
+        return dict(sorted(found.items()))
