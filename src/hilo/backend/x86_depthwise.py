@@ -14,7 +14,7 @@ from hilo.loop.product import DEPTHWISE_PARAMS, GROUP, Depthwise
 
 _COMBINE: Final = {"f32": "vfmadd231ps", "f64": "vfmadd231pd"}
 _COUNT, _WEIGHTS, _WEIGHT, _THREE, _FIVE = "%rax", "%r10", "%r11", "%rbx", "%rbp"
-_BASES: Final[tuple[str, ...]] = ("%rdi", "%rcx", "%r12", "%r13", "%r14", "%r15")  # the first two were x and w
+_BASES: tuple[str, ...] = ("%rdi", "%rcx", "%r12", "%r13", "%r14", "%r15")  # the first two were x and w
 _SAVED: Final = ("%rbx", "%rbp", "%r12", "%r13", "%r14", "%r15")
 _FRAME: Final = 24  # bytes for x, w and the position
 _X, _W, _AT = "(%rsp)", "8(%rsp)", "16(%rsp)"

@@ -1,5 +1,5 @@
-"""`Product`, `Packing`, `Turning`, `Depthwise`: what the innermost functions of products of matrices and of convolutions
-do, in words that a backend may know. Imports record.
+"""`Product`, `Packing`, `Turning`, `Depthwise`: what the innermost functions of products of matrices and of
+convolutions do, in words that a backend may know. Imports record.
 
 A `Func` with such an attribute `product` has a body like any other, which says what it does. A backend that has code
 for such a function at hand may take that instead: it depends on these few numbers alone.
