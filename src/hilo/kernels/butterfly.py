@@ -1,38 +1,180 @@
 """Short Fourier transforms of values in registers. Imports loop, ops.fft.
 
-`transform` takes complex vectors, lane by lane, and gives their discrete Fourier transform: fours, primes, and products
-of those. Roots of unity that are multiples of an eighth turn cost little or nothing.
+`Butterfly` takes complex vectors and gives their discrete Fourier transform, lane by lane: fours, primes, and products
+of those. How complex vectors lie in registers is `Interleaved`, or `Apart` where there are no vectors.
 """
 
 from __future__ import annotations
 
 from cmath import exp, pi
+from typing import Any, Protocol
 
-from hilo.loop.builder import Builder, Node
+from hilo.loop.builder import Builder, Node, VType
 from hilo.ops.fft import factors
 
-Complex = tuple[Node, Node]  # vectors of real and of imaginary parts
+Complex = Any  # what an `Arithmetic` works on: complex numbers side by side
+Root = Any  # what it multiplies them by
 
 
-def root(k: int, n: int) -> complex:
-    """exp(-2 pi i k / n)."""
-    return exp(-2j * pi * (k % n) / n)
+class Arithmetic(Protocol):
+    """Complex numbers, side by side. A table's root of unity is three numbers, w.real, -w.imag and w.imag (in all
+    lanes); tables for whole vectors have each part of it as two numbers of every lane."""
+
+    b: Builder
+
+    def load(self, at: Node, align: int) -> Complex: ...
+
+    def store(self, at: Node, x: Complex, align: int, nontemporal: bool) -> None: ...
+
+    def root(self, at: Node) -> Root:
+        """A root of unity of a table."""
+        ...
+
+    def roots(self, at: Node) -> Root:
+        """A vector of roots of unity of a table: one of their real parts, then one of the imaginary ones."""
+        ...
+
+    def constant(self, w: complex) -> Root: ...
+
+    def add(self, x: Complex, y: Complex) -> Complex: ...
+
+    def sub(self, x: Complex, y: Complex) -> Complex: ...
+
+    def add_turned(self, x: Complex, y: Complex, sign: int) -> Complex:
+        """x + i y, or x - i y."""
+        ...
+
+    def turned(self, x: Complex, sign: int) -> Complex:
+        """i x, or -i x."""
+        ...
+
+    def multiply(self, x: Complex, w: Root) -> Complex: ...
+
+    def multiply_real(self, x: Complex, c: float, y: Complex | None) -> Complex:
+        """c x, or c x + y."""
+        ...
+
+
+def multiply_add(b: Builder, fused: bool, x: Node, y: Node, z: Node) -> Node:
+    return b.fma(x, y, z) if fused else b.fadd(b.fmul(x, y), z)
+
+
+class Interleaved:
+    """Real and imaginary parts in turn in one vector, as they lie in memory."""
+
+    def __init__(self, b: Builder, vector: VType, fused: bool) -> None:
+        self.b, self.vector, self.fused = b, vector, fused
+
+    def load(self, at: Node, align: int) -> Node:
+        return self.b.load(at, self.vector, align=align)
+
+    def store(self, at: Node, x: Node, align: int, nontemporal: bool) -> None:
+        self.b.store(at, x, align=align, nontemporal=nontemporal)
+
+    def root(self, at: Node) -> Root:
+        b, one = self.b, self.vector.with_lanes(1)
+        pair = b.load(b.gep(at, one.size), one.with_lanes(2), align=one.size)
+        lanes = self.vector.lanes
+        return b.splat(b.load(at, one), lanes), b.shuffle(pair, pair, (0, 1) * (lanes // 2))
+
+    def roots(self, at: Node) -> Root:
+        size = self.vector.size
+        step = size * self.vector.lanes
+        return self.load(at, size), self.load(self.b.gep(at, step), size)
+
+    def constant(self, w: complex) -> Root:
+        return self.b.const(w.real, self.vector), self._alternating(-w.imag)
+
+    def add(self, x: Node, y: Node) -> Node:
+        return self.b.fadd(x, y)
+
+    def sub(self, x: Node, y: Node) -> Node:
+        return self.b.fsub(x, y)
+
+    def add_turned(self, x: Node, y: Node, sign: int) -> Node:
+        return multiply_add(self.b, self.fused, self._swapped(y), self._alternating(-sign), x)
+
+    def turned(self, x: Node, sign: int) -> Node:
+        return self.b.fmul(self._swapped(x), self._alternating(-sign))
+
+    def multiply(self, x: Node, w: Root) -> Node:
+        return multiply_add(self.b, self.fused, x, w[0], self.b.fmul(self._swapped(x), w[1]))
+
+    def multiply_real(self, x: Node, c: float, y: Node | None) -> Node:
+        factor = self.b.const(c, self.vector)
+        return self.b.fmul(x, factor) if y is None else multiply_add(self.b, self.fused, x, factor, y)
+
+    def _swapped(self, x: Node) -> Node:
+        return self.b.shuffle(x, x, [l ^ 1 for l in range(self.vector.lanes)])
+
+    def _alternating(self, c: float) -> Node:
+        """c for the real parts, -c for the imaginary ones."""
+        return self.b.const((float(c), -float(c)) * (self.vector.lanes // 2), self.vector)
+
+
+class Apart:
+    """A real and an imaginary part, as two scalars."""
+
+    def __init__(self, b: Builder, scalar: VType, fused: bool) -> None:
+        self.b, self.scalar, self.fused = b, scalar, fused
+
+    def load(self, at: Node, align: int) -> Complex:
+        return self.b.load(at, self.scalar), self.b.load(self.b.gep(at, self.scalar.size), self.scalar)
+
+    def store(self, at: Node, x: Complex, align: int, nontemporal: bool) -> None:
+        for part, v in enumerate(x):
+            self.b.store(self.b.gep(at, part * self.scalar.size), v)
+
+    def root(self, at: Node) -> Root:
+        return self._root(at, 2 * self.scalar.size)
+
+    def roots(self, at: Node) -> Root:
+        return self._root(at, 3 * self.scalar.size)
+
+    def _root(self, at: Node, imaginary: int) -> Root:
+        return self.b.load(at, self.scalar), self.b.load(self.b.gep(at, imaginary), self.scalar)
+
+    def constant(self, w: complex) -> Root:
+        return self.b.const(w.real, self.scalar), self.b.const(w.imag, self.scalar)
+
+    def add(self, x: Complex, y: Complex) -> Complex:
+        return self.b.fadd(x[0], y[0]), self.b.fadd(x[1], y[1])
+
+    def sub(self, x: Complex, y: Complex) -> Complex:
+        return self.b.fsub(x[0], y[0]), self.b.fsub(x[1], y[1])
+
+    def add_turned(self, x: Complex, y: Complex, sign: int) -> Complex:
+        up, down = (self.b.fadd, self.b.fsub) if sign > 0 else (self.b.fsub, self.b.fadd)
+        return down(x[0], y[1]), up(x[1], y[0])
+
+    def turned(self, x: Complex, sign: int) -> Complex:
+        return (self.b.fneg(x[1]), x[0]) if sign > 0 else (x[1], self.b.fneg(x[0]))
+
+    def multiply(self, x: Complex, w: Root) -> Complex:
+        b = self.b
+        return (multiply_add(b, self.fused, x[0], w[0], b.fneg(b.fmul(x[1], w[1]))),
+                multiply_add(b, self.fused, x[1], w[0], b.fmul(x[0], w[1])))  # fmt: skip
+
+    def multiply_real(self, x: Complex, c: float, y: Complex | None) -> Complex:
+        b, factor = self.b, self.b.const(c, self.scalar)
+        if y is None:
+            return b.fmul(x[0], factor), b.fmul(x[1], factor)
+        return tuple(multiply_add(b, self.fused, v, factor, z) for v, z in zip(x, y, strict=True))
 
 
 class Butterfly:
-    """Emits transforms; `fused`: with fused multiply-adds."""
+    """Emits transforms, with roots exp(sign 2 pi i / n)."""
 
-    def __init__(self, b: Builder, fused: bool) -> None:
-        self.b = b
-        self.fused = fused
+    def __init__(self, a: Arithmetic, sign: int) -> None:
+        self.a, self.sign = a, sign
 
     def transform(self, xs: list[Complex]) -> list[Complex]:
         """The transform of `xs`, in order."""
-        n = len(xs)
+        n, a = len(xs), self.a
         if n == 1:
             return xs
         if n == 2:
-            return [self.add(*xs), self.sub(*xs)]
+            return [a.add(*xs), a.sub(*xs)]
         if n == 4:
             return self._four(xs)
         first = 4 if n % 4 == 0 else factors(n)[0]
@@ -40,63 +182,41 @@ class Butterfly:
             return self._prime(xs)
         rest = n // first
         columns = [self.transform(xs[j::rest]) for j in range(rest)]
-        rows = [self.transform([self.turned(columns[j][k], j * k, n) for j in range(rest)]) for k in range(first)]
+        rows = [self.transform([self._turned(columns[j][k], j * k, n) for j in range(rest)]) for k in range(first)]
         return [rows[k % first][k // first] for k in range(n)]
 
     def _four(self, xs: list[Complex]) -> list[Complex]:
-        b = self.b
-        (s, d), (t, e) = ((self.add(x, y), self.sub(x, y)) for x, y in (xs[::2], xs[1::2]))
-        return [self.add(s, t), (b.fadd(d[0], e[1]), b.fsub(d[1], e[0])),
-                self.sub(s, t), (b.fsub(d[0], e[1]), b.fadd(d[1], e[0]))]  # fmt: skip
+        a = self.a
+        (s, d), (t, e) = ((a.add(x, y), a.sub(x, y)) for x, y in (xs[::2], xs[1::2]))
+        return [a.add(s, t), a.add_turned(d, e, self.sign), a.sub(s, t), a.add_turned(d, e, -self.sign)]
 
     def _prime(self, xs: list[Complex]) -> list[Complex]:
         """By sums and differences of the elements that are turned by opposite angles."""
-        b, n, first = self.b, len(xs), xs[0]
+        a, n, first = self.a, len(xs), xs[0]
         pairs = [(xs[j], xs[n - j]) for j in range(1, n // 2 + 1)]
-        sums = [self.add(x, y) for x, y in pairs]
-        differences = [self.sub(x, y) for x, y in pairs]
+        sums = [a.add(x, y) for x, y in pairs]
+        differences = [a.sub(x, y) for x, y in pairs]
         total = first
         for s in sums:
-            total = self.add(total, s)
+            total = a.add(total, s)
         out = [total] * n
         for k in range(1, n // 2 + 1):
             even, odd = first, None
             for j, (s, d) in enumerate(zip(sums, differences, strict=True), 1):
-                w = root(j * k, n)
-                even = tuple(self.multiply_add(x, w.real, e) for x, e in zip(s, even, strict=True))
-                odd = tuple(b.fmul(x, -w.imag) if odd is None else self.multiply_add(x, -w.imag, odd[i])
-                            for i, x in enumerate(d))  # fmt: skip
-            assert odd is not None
-            out[k] = b.fadd(even[0], odd[1]), b.fsub(even[1], odd[0])
-            out[n - k] = b.fsub(even[0], odd[1]), b.fadd(even[1], odd[0])
+                w = self._root(j * k, n)
+                even = a.multiply_real(s, w.real, even)
+                odd = a.multiply_real(d, w.imag, odd)
+            out[k], out[n - k] = a.add_turned(even, odd, 1), a.add_turned(even, odd, -1)
         return out
 
-    # ---- parts
-    def add(self, x: Complex, y: Complex) -> Complex:
-        return self.b.fadd(x[0], y[0]), self.b.fadd(x[1], y[1])
-
-    def sub(self, x: Complex, y: Complex) -> Complex:
-        return self.b.fsub(x[0], y[0]), self.b.fsub(x[1], y[1])
-
-    def turned(self, x: Complex, k: int, n: int) -> Complex:
-        """x times exp(-2 pi i k / n)."""
-        b = self.b
+    def _turned(self, x: Complex, k: int, n: int) -> Complex:
+        """x times root k of n."""
         quarters, rest = divmod(k % n * 4, n)
-        re, im = x
-        if 2 * rest == n:
-            re, im = b.fmul(b.fadd(re, im), 0.5**0.5), b.fmul(b.fsub(im, re), 0.5**0.5)
-        elif rest:
-            w = root(rest, 4 * n)
-            re, im = self.multiply((re, im), (b.const(w.real, re.type), b.const(w.imag, re.type)))
+        if rest:
+            return self.a.multiply(x, self.a.constant(self._root(k, n)))
         for _ in range(quarters):
-            re, im = im, b.fneg(re)
-        return re, im
+            x = self.a.turned(x, self.sign)
+        return x
 
-    def multiply(self, x: Complex, y: Complex) -> Complex:
-        b = self.b
-        return (self.multiply_add(x[0], y[0], b.fneg(b.fmul(x[1], y[1]))),
-                self.multiply_add(x[0], y[1], b.fmul(x[1], y[0])))  # fmt: skip
-
-    def multiply_add(self, x: Node, y: Node | float, z: Node) -> Node:
-        b = self.b
-        return b.fma(x, y, z) if self.fused else b.fadd(b.fmul(x, y), z)
+    def _root(self, k: int, n: int) -> complex:
+        return exp(self.sign * 2j * pi * (k % n) / n)

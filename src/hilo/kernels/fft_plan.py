@@ -7,6 +7,7 @@ rows (n2 elements each). Each of these is done for `lanes` columns or rows at on
 from __future__ import annotations
 
 from functools import cached_property
+from itertools import accumulate, pairwise
 from math import prod
 from typing import Final
 
@@ -79,19 +80,48 @@ class Split:
     def has_whole_table(self) -> bool:
         return self.n1 * self.n2 <= WHOLE_TABLE
 
-    def starts(self) -> np.ndarray:
-        """The first row of each block of rows."""
-        return np.minimum(np.arange(self.blocks1) * self.lanes, self.n1 - self.lanes)
+    @property
+    def group(self) -> int:
+        """Rows that share a row of the coarse table of turns: a power of two, at least `lanes`."""
+        return max(self.lanes, 1 << (self.n1.bit_length() // 2))
 
     @cached_property
-    def tables(self) -> list[np.ndarray]:
-        """Roots of unity as real and imaginary parts: of the passes of both transforms, as pairs; then of the turns
-        between them, as runs of each part: for each element, or for the first row of each block, and for the rows of a
-        block."""
-        columns = np.arange(self.n2)
-        rows = [np.arange(self.n1)] if self.has_whole_table else [self.starts(), np.arange(self.lanes)]
-        turns = [_roots(np.outer(r, columns), self.n1 * self.n2, axis=1) for r in rows]
-        return [pass_roots(self.first), pass_roots(self.second), *turns]
+    def rows(self) -> list[np.ndarray]:
+        """The rows that turns have roots of unity for: all, or the first of each group, and from there as many as are
+        reached."""
+        if self.has_whole_table:
+            return [np.arange(self.n1)]
+        over = self.lanes - 1 if self.n1 % self.lanes else 0  # of a last block that overlaps the one before
+        return [np.arange(0, self.n1, self.group), np.arange(self.group + over)]
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Where each table begins, and the last ends, in numbers: of turns, then of the passes of both transforms."""
+        turns = [4 * self.blocks2 * len(rows) * self.lanes for rows in self.rows]
+        return list(accumulate([*turns, _count(self.first), _count(self.second)], initial=0))
+
+    def tables(self, sign: int, scale: float, part: np.dtype) -> np.ndarray:
+        """All roots of unity, exp(sign 2 pi i k / n); the first turns are times `scale`.
+
+        A root of a pass is three numbers (see `butterfly.Arithmetic`); those of turns lie in vectors, two for each row
+        of a block of columns.
+        """
+        found = np.empty(self.places[-1], part)
+        *turns, first, second = (found[a:b] for a, b in pairwise(self.places))
+        columns = np.minimum(np.arange(self.blocks2) * self.lanes, self.n2 - self.lanes)[:, None, None]
+        columns = columns + np.arange(self.lanes)
+        for rows, flat in zip(self.rows, turns, strict=True):
+            re, im = _roots(rows[:, None] * columns, self.n1 * self.n2, sign, part)
+            if scale != 1 and rows is self.rows[0]:
+                re, im = re * scale, im * scale
+            table = flat.reshape(self.blocks2, len(rows), 2, self.lanes, 2)
+            table[..., 0, :, 0] = table[..., 0, :, 1] = re
+            table[..., 1, :, 1] = im
+            np.negative(table[..., 1, :, 1], out=table[..., 1, :, 0])
+        first[:] = pass_roots(self.first, sign, part)
+        second[:] = pass_roots(self.second, sign, part)
+        found.flags.writeable = False
+        return found
 
 
 def split(n: int, lanes: int, most: int, room: int) -> Split:
@@ -116,16 +146,31 @@ def _work(passes: tuple[int, ...]) -> float:
     return sum(4 + 4 * sum(p if p > 2 else 1 for p in factors(r)) for r in passes)
 
 
-def pass_roots(passes: tuple[int, ...]) -> np.ndarray:
-    """Root [p, k - 1] of each pass: what output k of butterfly p is multiplied by; the last pass has none."""
-    n, found = prod(passes), [np.zeros((0, 2))]
-    for r in passes[:-1]:
-        found.append(_roots(np.outer(np.arange(n // r), np.arange(1, r)), n, axis=2).reshape(-1, 2))
+def _count(passes: tuple[int, ...]) -> int:
+    """Numbers in the roots of unity of passes."""
+    n, count = prod(passes), 0
+    for r in passes:
+        count += n // r * (r - 1) * 3
+        n //= r
+    return count
+
+
+def pass_roots(passes: tuple[int, ...], sign: int, part: np.dtype) -> np.ndarray:
+    """Root [p, k - 1] of each pass: what output k of butterfly p is multiplied by; 1 in the last pass."""
+    n, found = prod(passes), []
+    for r in passes:
+        re, im = _roots(np.outer(np.arange(n // r), np.arange(1, r)), n, sign, part)
+        found.append(np.stack([re, -im, im], 2).reshape(-1))
         n //= r
     return np.concatenate(found)
 
 
-def _roots(k: np.ndarray, n: int, axis: int) -> np.ndarray:
-    """exp(-2 pi i k / n), its real and imaginary parts along a new axis."""
-    angle = (k % n) * (-2 * np.pi) * (1 / n)
-    return np.stack([np.cos(angle), np.sin(angle)], axis)
+def _roots(k: np.ndarray, n: int, sign: int, part: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """exp(sign 2 pi i k / n), for k from 0 to n, exact in the type `part`: real and imaginary parts."""
+    if part.itemsize < 8:
+        angle = k * (sign * 2 * np.pi / n)
+        return np.cos(angle), np.sin(angle)
+    quarters = (8 * k + n) // (2 * n)  # the nearest
+    angle = (4 * k - quarters * n) * (np.pi / 2) / n
+    w = (np.cos(angle) + 1j * np.sin(angle)) * np.array([1, 1j, -1, -1j])[quarters & 3]
+    return w.real, sign * w.imag

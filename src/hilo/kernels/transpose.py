@@ -264,15 +264,17 @@ class _Tiles:
         return self.b.const(tuple(int(k < count) for k in range(lanes)), VType("i1", lanes))
 
 
-def turn(b: Builder, rows: list[Node]) -> list[Node]:
-    """The transpose of n vectors of n lanes (n a power of two), in steps that are one instruction each.
+def turn(b: Builder, rows: list[Node], width: int = 1) -> list[Node]:
+    """The transpose of n vectors of n elements (n a power of two) of `width` lanes (16 bytes at most), in steps that
+    are one instruction each.
 
-    First blocks of as many lanes as 16 bytes hold are transposed in place, then the blocks trade places.
+    First blocks of as many elements as 16 bytes hold are transposed in place, then the blocks trade places.
     """
     n = len(rows)
-    group = min(n, 16 // rows[0].type.size)
-    low = [start + k // 2 + k % 2 * n for start in range(0, n, group) for k in range(group)]
-    high = [k + group // 2 for k in low]
+    group = min(n, 16 // (rows[0].type.size * width))
+    elements = [start + k // 2 + k % 2 * n for start in range(0, n, group) for k in range(group)]
+    low = [k * width + lane for k in elements for lane in range(width)]
+    high = [k + group // 2 * width for k in low]
     out: list[Node] = []
     for block in range(0, n, group):
         part = rows[block : block + group]
@@ -280,7 +282,7 @@ def turn(b: Builder, rows: list[Node]) -> list[Node]:
             pairs = zip(part[: group // 2], part[group // 2 :], strict=True)
             part = [b.shuffle(x, y, mask) for x, y in pairs for mask in (low, high)]
         out += part
-    blocks = [_trade(b, [out[block + i] for block in range(0, n, group)], group) for i in range(group)]
+    blocks = [_trade(b, [out[block + i] for block in range(0, n, group)], group * width) for i in range(group)]
     return [blocks[k % group][k // group] for k in range(n)]
 
 
