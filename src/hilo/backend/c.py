@@ -294,7 +294,7 @@ class _Emitter:
         _type(node.type)
         return self.names[node.args[0]]
 
-    _lane = _shuffle = _insert = _iota = _any = _splat
+    _lane = _shuffle = _across = _insert = _iota = _any = _splat
 
     # ---- memory
     def _gep(self, node: Node) -> str:

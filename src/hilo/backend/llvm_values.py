@@ -67,6 +67,31 @@ class Values(Writer):
             return name
         return self.call_intrinsic("arithmetic.fence", node.type, (name,))
 
+    def _across(self, node: Node) -> str:
+        (v,), how, t = node.args, node.attrs["how"], node.args[0].type
+        if self.module.target.arch == "x86_64" and self.module.target.has_masks:
+            from hilo.backend.x86_lanes import across
+
+            if code := across(how, t):
+                part = type_text(t.with_lanes(16 // t.size))
+                pair = f"{{ {part}, {part} }}"
+                both = self.op(f'call {pair} asm "{code}", "=&x,=&x,x"({self.arg(v)})')
+                return self.op(f"extractelement {part} {self.op(f'extractvalue {pair} {both}, 0')}, i64 0")
+        name, n = self.names[v], t.lanes
+        while n > 1:
+            whole, half = type_text(t.with_lanes(n)), type_text(t.with_lanes(n // 2))
+            parts = []
+            for start in (0, n // 2):
+                lanes = ", ".join(f"i32 {start + i}" for i in range(n // 2))
+                parts.append(self.op(f"shufflevector {whole} {name}, {whole} poison, <{n // 2} x i32> <{lanes}>")
+                             if n > 2 else self.op(f"extractelement {whole} {name}, i64 {start}"))
+            n //= 2
+            if how in _PLAIN:
+                name = self.op(f"{how} {half} {parts[0]}, {parts[1]}")
+            else:
+                name = self.call_intrinsic(how, t.with_lanes(n), parts)
+        return name
+
     # ---- arithmetic
     def plain(self, node: Node) -> str:
         kind, t = node.kind, node.type

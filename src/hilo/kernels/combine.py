@@ -93,6 +93,8 @@ class Combiner:
 
     def across(self, b: Builder, values: Elems, captured: Elems = ()) -> Elems:
         """All lanes combined into one (a free body only)."""
+        if (how := self._how()) and values[0].lanes > 1:
+            return (Elem(values[0].dtype, b.across(how, values[0].re)),)
         n = values[0].lanes
         while n > 1:
             n //= 2
@@ -100,6 +102,17 @@ class Combiner:
             high = tuple(map_parts(v, lambda p, n=n: b.shuffle(p, p, range(n, 2 * n))) for v in values)
             values = self(b, low, high, captured)
         return tuple(map_parts(v, lambda p: b.lane(p, 0)) for v in values)
+
+    def _how(self) -> str:
+        """The arithmetic that combines two values if it is one instruction, else nothing."""
+        d = self.dtypes[0]
+        if len(self.dtypes) > 1 or d.bits not in (32, 64) or d.is_complex:
+            return ""
+        if d.is_float:
+            return {"add": "fadd", "multiply": "fmul"}.get(self.name or "", "")
+        sign = "s" if d.kind == "i" else "u"
+        return {"add": "add", "multiply": "mul", "and": "and", "or": "or", "xor": "xor",
+                "maximum": sign + "max", "minimum": sign + "min"}.get(self.name or "", "")  # fmt: skip
 
 
 def map_parts(e: Elem, f: Callable[[Node], Node]) -> Elem:

@@ -18,7 +18,7 @@ from hilo.loop.element import Elem
 
 TYPES: Final = (f32, f16, bf16)
 _ORDERS: Final = ("sgt", "ult", "ugt")
-_IDENTITY: Final = (-(1 << 31), -1, 0)
+_ACROSS: Final = ("smax", "umin", "umax")
 _INF: Final = 0x7F800000
 _MINUS_INF: Final = _INF - (1 << 31)
 _NAN: Final = 0x7FC00000
@@ -32,8 +32,8 @@ class Extremum(Combiner):
         self.dtypes = (i32, u32, u32)
 
     def identity(self, b: Builder, lanes: int = 1) -> Elems:
-        t = I32.with_lanes(lanes)
-        return tuple(Elem(d, b.const(v, t)) for d, v in zip(self.dtypes, _IDENTITY, strict=True))
+        bits = b.const(_MINUS_INF if self.name == "maximum" else _INF, I32.with_lanes(lanes))
+        return tuple(Elem(d, bits) for d in self.dtypes)
 
     def prepare(self, b: Builder, values: Iterable[Elem]) -> Elems:
         (x,) = values
@@ -44,6 +44,9 @@ class Extremum(Combiner):
             return Elem(p.dtype, b.select(b.cmp(order, p.re, q.re), p.re, q.re))
 
         return tuple(map(first, a, x, _ORDERS))
+
+    def across(self, b: Builder, values: Elems, captured: Elems = ()) -> Elems:
+        return tuple(Elem(v.dtype, b.across(how, v.re)) for v, how in zip(values, _ACROSS, strict=True))
 
     def finish(self, b: Builder, values: Elems) -> Elems:
         signed, least, greatest = (v.re for v in values)

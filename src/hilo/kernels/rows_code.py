@@ -265,7 +265,9 @@ class RowCode:
         b = self.b
         ordered = not all(self.combiners[r].free for r in self.rows.reduces[k])
         if not ordered and self.rows.reduces[k]:
-            state = self._combine_states(self._initial(row, k), state, k)
+            first, ones = self._initial(row, k), self._identities(row.vector.lanes, k)
+            if pack(first) != pack(ones):
+                state = self._combine_states(first, state, k)
         for r, values in self._by_reduce(state, k):
             finished = self.combiners[r].finish(b, values)
             for o, (source, number) in self.rows.outputs.items():

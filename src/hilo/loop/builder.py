@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 from hilo.ir.dims import Number, Size
@@ -21,6 +22,12 @@ _INT_FOLD: dict[str, Callable[[int, int], int]] = {
     "and": lambda a, b: a & b,
     "or": lambda a, b: a | b,
     "xor": lambda a, b: a ^ b,
+}
+_QUOTIENTS: dict[str, Callable[[int, int], int]] = {  # of numbers that are not negative
+    "sdiv": lambda a, b: a // b,
+    "udiv": lambda a, b: a // b,
+    "srem": lambda a, b: a % b,
+    "urem": lambda a, b: a % b,
 }
 _PRED: dict[str, Callable[[int, int], bool]] = {
     "eq": lambda a, b: a == b,
@@ -122,6 +129,8 @@ class Builder:
             x, y = a.const, b.const
             if x is not None and y is not None and kind in _INT_FOLD:
                 return self.const(wrap(_INT_FOLD[kind](x, y), a.type.bits), a.type)
+            if x is not None and y is not None and kind in _QUOTIENTS and x >= 0 < y:
+                return self.const(_QUOTIENTS[kind](x, y), a.type)
             if y == 0 and kind in ("add", "sub", "or", "xor", "shl", "lshr", "ashr"):
                 return a
             if x == 0 and kind in ("add", "or", "xor"):
@@ -249,6 +258,8 @@ class Builder:
 
     def bitcast(self, a: Node, scalar: str) -> Node:
         """Reinterpret each lane's bits as `scalar`, of the same width."""
+        if a.const in (inf, -inf) and a.type.scalar == "f32":  # where a reduction begins
+            return self.const(0x7F800000 if a.const > 0 else -0x800000, a.type.with_scalar(scalar))
         return a if a.type.scalar == scalar else self.pure("convert", (a,), a.type.with_scalar(scalar), how="bitcast")
 
     def splat(self, a: Node, lanes: int) -> Node:
@@ -261,6 +272,10 @@ class Builder:
         if v.kind == "splat":
             return v.args[0]
         return v if v.type.lanes == 1 else self.pure("lane", (v,), v.type.with_lanes(1), index=index)
+
+    def across(self, how: str, v: Node) -> Node:
+        """All lanes combined into one, halves with halves (see `across` in loop/nodes.py)."""
+        return v if v.type.lanes == 1 else self.pure("across", (v,), v.type.with_lanes(1), how=how)
 
     def insert(self, v: Node, a: Node, index: int) -> Node:
         return self.pure("insert", (v, a), v.type, index=index)

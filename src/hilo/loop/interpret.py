@@ -107,6 +107,11 @@ _BINARY: dict[str, Callable[[Any, Any], Any]] = {
     "udiv": lambda x, y: _divide(_u(x), _u(y), True).view(x.dtype),
     "urem": lambda x, y: _divide(_u(x), _u(y), False).view(x.dtype),
 }  # fmt: skip
+_EXTREMA: dict[str, Callable[[Any, Any], Any]] = {
+    "smax": np.maximum, "smin": np.minimum,
+    "umax": lambda x, y: np.maximum(_u(x), _u(y)).view(x.dtype),
+    "umin": lambda x, y: np.minimum(_u(x), _u(y)).view(x.dtype),
+}  # fmt: skip
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "fneg": np.negative, "fabs": np.abs, "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil, "rint": np.rint,
     "trunc": np.trunc, "ctpop": _bit_count, "ctlz": _leading_zeros, "cttz": _trailing_zeros,
@@ -294,6 +299,13 @@ class _Machine:
         both = np.concatenate([np.atleast_1d(a), np.atleast_1d(b)])
         out = both[list(node.attrs["mask"])]
         return out if out.size > 1 else out.reshape(())
+
+    def do_across(self, node: Node, env: Env, v: Any) -> Any:
+        how = node.attrs["how"]
+        while v.size > 1:
+            low, high = v[: v.size // 2], v[v.size // 2 :]
+            v = (_BINARY.get(how) or _EXTREMA[how])(low, high)
+        return v.reshape(())
 
     def do_load(self, node: Node, env: Env, ptr: Any, mask: Any = None) -> Any:
         return self.load(node.type, ptr, mask)

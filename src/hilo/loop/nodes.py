@@ -22,6 +22,8 @@ Kinds (args; attrs):
   splat (a)                       scalar -> vector;   lane (v; index) -> scalar;   insert (v, a; index)
   iota ()                         vector 0, 1, 2 ... of its integer type
   any (mask)                      whether a lane of an i1 vector is set
+  across (v; how)                 all lanes of v, a power of two of them, combined into a scalar by `how` (fadd fmul add
+                                  mul and or xor smin smax umin umax): lower half with upper half, until one is left
   shuffle (a, b; mask)            lanes of a then b, by a tuple of numbers
   load (ptr; align, nontemporal, invariant), (ptr, mask; ...) masked lanes give zero
   store (ptr, value; align, nontemporal), (ptr, value, mask; ...)
