@@ -23,12 +23,12 @@ from hilo.kernels.contraction_algebra import classify
 from hilo.kernels.contraction_plan import (
     TURNED_BYTES,
     Plan,
-    balanced,
     least_traffic,
     plan,
     recipe,
     turned_bytes,
 )
+from hilo.kernels.contraction_units import balanced
 from hilo.kernels.epilogue import Epilogue
 from hilo.loop import arith
 from hilo.record import replace

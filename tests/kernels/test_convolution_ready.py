@@ -44,7 +44,7 @@ def product(m: int, k: int, n: int) -> str:
     }}"""
 
 
-TEXTS = {name: convolution(*c) for name, c in CONVOLUTIONS.items()} | {"product": product(37, 511, 129)}
+TEXTS = {name: convolution(*c) for name, c in CONVOLUTIONS.items()} | {"product": product(37, 1100, 700)}
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hilo.ir.dims import typical
+from hilo.ir.dims import Number, typical
 from hilo.ir.types import TensorType
 from hilo.kernels import microkernel
 from hilo.kernels.contraction_bound import Panels
@@ -129,15 +129,20 @@ class Nest(Finish):
         _, m, n, k = p.sizes
         split, batch, bm, bn = index.delinear(index.loop_var(u, 0, p.units), p.blocks)
 
-        def span(i: Index, block: int, size: int) -> tuple[Node, Node]:
-            lo = index.node(b, i * block)
-            if isinstance(size, int) and block >= size:
+        def span(i: Index, block: int, size: Number, tile: int) -> tuple[Node, Node]:
+            if not isinstance(size, int):
+                lo = index.node(b, i * block)
+                return lo, b.smin(b.add(lo, block), size)
+            if block >= size:
                 return b.i64(0), b.i64(size)
-            return lo, b.smin(b.add(lo, block), size)
+            tiles, count = -(-size // tile), -(-size // block)
+            lo, hi = (index.node(b, x * tiles // count * tile) for x in (i, i + 1))
+            return lo, b.smin(hi, size)
 
-        m0, m1 = span(bm, p.block_m, m)
-        n0, n1 = span(bn, p.block_n, n)
-        k0, k1 = span(split, p.split_k, k)
+        width = {"tile": p.width, "inner": p.vectors, "stream": p.lanes}[p.kind]
+        m0, m1 = span(bm, p.block_m, m, p.rows)
+        n0, n1 = span(bn, p.block_n, n, width)
+        k0, k1 = span(split, p.split_k, k, p.split_k)
         return split, batch, m0, m1, n0, n1, k0, k1
 
     def c_place(self, b: Builder, bufs: Node, split: Index, batch: Index) -> Node:

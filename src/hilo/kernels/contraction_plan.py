@@ -1,16 +1,17 @@
 """How a contraction is computed: types, tiles, blocks, parallel units. It all follows from shapes, types and target.
 
-Imports ir, kernels.contraction_algebra.
+Imports ir, kernels.contraction_units.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir import dtypes
 from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType
+from hilo.kernels.contraction_units import GOOD, MAX_UNITS, MOST_UNITS, balanced, divide, wanted_units
 from hilo.kernels.pins import choose
 from hilo.loop.element import held_type
 from hilo.record import record, replace
@@ -20,25 +21,21 @@ if TYPE_CHECKING:
 
 PANEL_BYTES: Final = 64 << 10  # of a packed panel of B, on the stack
 BOUND_BYTES: Final = 160 << 10  # of a panel of a constant B, read again and again from the second-level cache
-UNIT_NS: Final = 40_000  # of work that is worth a parallel unit
-SHARED_NS: Final = 25_000  # of work from which there are FEW_UNITS at least, for two threads to share evenly
-FEW_UNITS: Final = 4
-MAX_UNITS: Final = 16
-MOST_UNITS: Final = 64  # that may be asked for
 SKINNY_K: Final = 32  # rows of B that are streamed at a time, at most
-SHARED_PANELS: Final = 6  # of packed B, that are units enough
 MOST_TILES: Final = 40  # in a column of tiles of a unit: rows of A that stay in the second-level cache
 STREAM_BYTES: Final = 8 << 10  # of a row of B, read at one go
 INNER_ROWS: Final = 8  # up to here vectors along k pay where k is contiguous
 STREAMED_ROWS: Final = 64  # beyond them packing B pays
 VECTOR_NS: Final = 0.3  # one multiply-add of vectors
 NEAR_NS: Final = 0.0125  # a byte that is read from a cache
+PACK_NS: Final = 0.025  # a byte that is copied before use
 FAR_NS: Final = 0.05  # a byte of operands that do not fit into one
 TURNED_PANELS: Final = 3  # that read a block of A, from which it is worth being packed
 CROWDED_BYTES: Final = 4096  # multiples of which, as strides, use few sets of a cache
 TURNED_UNITS: Final = 8  # at most, as each copies its blocks of A and B
 TURNED_K: Final = 256  # of a packed block of A
 TURNED_BYTES: Final = 320 << 10  # of it at most, on the stack
+SIMILAR: Final = 1.03  # times as much work as with the best tile, which even units may be worth
 CROWDED_ROWS: Final = 8  # lines that one set of a first-level cache holds
 OUTER_PRODUCTS: Final = 1200  # of vectors in a micro-kernel, beside which the code that calls it does not matter
 LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
@@ -213,8 +210,10 @@ def nanoseconds(sizes: tuple[int, int, int, int], size: int, lanes: int, target:
     return max(work + moved * NEAR_NS, far)
 
 
-def choose_tile(m: int, n: int, lanes: int, target: Target) -> tuple[int, int]:
-    """The tile that computes M x N with the least work, edges included; among equals the first."""
+def choose_tile(m: int, n: int, lanes: int, target: Target, lost: Callable[[int, int], float]) -> tuple[int, int]:
+    """The tile (rows, vectors) that computes M x N with the least work, edges included; among equals the first.
+    `lost`: which part of the time is lost, by units that threads cannot share evenly, with tiles of these rows and
+    columns."""
     columns = -(-n // lanes)
 
     def cost(rows: int, vectors: int) -> float:
@@ -225,14 +224,11 @@ def choose_tile(m: int, n: int, lanes: int, target: Target) -> tuple[int, int]:
                     total += count * tiles * max(r * v, (r + v) * 0.6, 8)  # multiply-adds; loads; latency
         return total * (1.0 if vectors in (2, 3) else 1.02)
 
-    return min(tiles_for(target), key=lambda t: cost(*t))
-
-
-def wanted_units(nanoseconds: float, most: int) -> int:
-    """How many parallel units the work is worth: an even number, which two threads share best."""
-    fewest = FEW_UNITS if nanoseconds >= SHARED_NS else 1
-    count = min(most, max(fewest, int(nanoseconds / UNIT_NS) + 1))
-    return min(most, count + count % 2) if count > 1 else count
+    among = ((balanced(part, rows), vectors) for rows, vectors in tiles_for(target) for part in (m, -(-m // 2)))
+    costs = {t: cost(*t) for t in among}
+    least = min(costs.values())
+    few = [t for t, c in costs.items() if c <= SIMILAR * least]
+    return min(few, key=lambda t: costs[t] * (1.0 + lost(t[0], t[1] * lanes) / 2)) if len(few) > 1 else few[0]
 
 
 def few_rows(p: Plan, target: Target) -> Plan:
@@ -243,12 +239,6 @@ def few_rows(p: Plan, target: Target) -> Plan:
     columns = -(-p.sizes[2] // p.lanes)
     rows, vectors = min(few, key=lambda t: (-(-columns // t[1]) * t[1], -t[1]))
     return replace(p, rows=rows, vectors=vectors)
-
-
-def balanced(total: int, most: int) -> int:
-    """A block size of at most `most` that cuts `total` into blocks of about one size."""
-    count = max(1, -(-total // most))
-    return -(-total // count)
 
 
 def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: int, b_column: int, inner: bool,
@@ -274,7 +264,6 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         most = min(target.l1 // 2 // r.size, max(STREAM_BYTES // r.size, -(-n // per_batch)))
         block = balanced(n, min(most, -(-n // min(2, per_batch))))
         return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, 0, False, total)
-    rows, vectors = choose_tile(m, n, lanes, target)
     long = k >= max(LONG_K, 16 * m, 16 * n) and m * n < 1 << 16
     if long and split == k and want > 1 and bt == 1 and r.combine != "dot4":
         split = balanced(k, max(LONG_K // 4, -(-k // want)))  # k is all there is to share out
@@ -282,6 +271,11 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     if bt == 1 and k > 1 and r.combine != "dot4":
         split = choose("contraction.split", split, (k, -(-k // 2), -(-k // 4)), least=1, most=k)
     large = k * n * r.size > target.l2 and b_row * r.size >= 1024 and b_column == 1
+    turned = b_column != 1 and not bound  # B lies with k contiguous: it must be packed
+    whole = (m, -(-n // lanes) * lanes)
+    again = k * n * r.size * (PACK_NS if turned or large else NEAR_NS / 4), m * k * r.size * NEAR_NS / 4
+    rows, vectors = choose_tile(m, n, lanes, target, lambda *tile: max(
+        0.0, divide(whole, tile, bt, per_batch * bt, 1, total, again)[1] - GOOD))  # fmt: skip
     block_k, pack_panels = k, 0
     streamed = large and not bound and (m <= rows or (m <= STREAMED_ROWS and k >= 16 * m))
     if streamed:
@@ -296,7 +290,6 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     tiles = [(m_, v * lanes) for m_, v in tiles_for(target) if not streamed or m_ <= rows]
     rows, width = choose("contraction.tile", (rows, vectors * lanes), tiles)
     vectors = width // lanes
-    turned = b_column != 1 and not bound  # B lies with k contiguous: it must be packed
     if not bound and not streamed:
         packed = turned or (large and n > width)
         each = -(-n // (width * max(per_batch, 1)))  # panels of a unit, if units are blocks of columns
@@ -320,19 +313,13 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     most_m = rows * MOST_TILES
     if pack_panels:  # a block of A, of `block_k` of k, takes about half of the second-level cache
         most_m = max(most_m, target.l2 * 5 // 8 // max(block_k * r.size, 1))  # k may be 0
-    m_blocks = min(per_batch, -(-m // most_m))
-    panels = -(-n // width)
-    n_blocks = min(panels, -(-per_batch // m_blocks))
     if turned_a:  # a block of A is copied for each block of columns
         m_blocks, n_blocks = least_traffic(m, n, min(per_batch, TURNED_UNITS), (4 * rows, TURNED_PANELS * width))
-    if n_blocks == panels and not (pack_panels and n_blocks >= SHARED_PANELS):
-        # too narrow to be shared out by columns: by rows, though panels are then packed repeatedly
-        fewest = rows * 4 if pack_panels else rows
-        m_blocks = max(m_blocks, min(-(-m // fewest), -(-per_batch // n_blocks)))
-    if m_blocks * n_blocks % 2 and 1 < n_blocks < panels:
-        n_blocks += 1  # two threads share an even number better
-    block_m = -(-balanced(m, -(-m // m_blocks)) // rows) * rows
-    block_n = -(-balanced(n, -(-n // n_blocks)) // width) * width
+        block_m = -(-balanced(m, -(-m // m_blocks)) // rows) * rows
+        block_n = -(-balanced(n, -(-n // n_blocks)) // width) * width
+    else:
+        fewest = min(per_batch, -(-m // most_m)) if n > width else 1
+        (block_m, block_n), _ = divide(whole, (rows, width), bt, per_batch * bt, fewest, total, again)
     split = max(split, 1)
     turned_a = turned_a and turned_bytes(block_m, rows, block_k, r.size) <= TURNED_BYTES
     return Plan(

@@ -1,7 +1,7 @@
 """Products of dense matrices by the walk over tiles of convolutions: a convolution of single elements. Imports kernels.
 
-For the usual kind of product (rows of A one after the other, B a constant in panels, or columns of B side by side and
-few rows), whose sums are finished while they are in the first-level cache.
+For the usual kind of product (rows of A one after the other, B a constant in panels, or few rows and a B that does not
+fit into the second-level cache), whose sums are finished while they are in the first-level cache.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hilo.kernels.convolution_plan import Plan
 
 ROWS: Final = 28  # of A, from which tiles are used well
-FEW_ROWS: Final = 64  # up to which a B that is no constant is read where it lies; beyond, contraction_nest.py packs it
+FEW_ROWS: Final = 64  # up to which a large B that is no constant is read in long pieces; beyond, it is packed otherwise
 
 
 def lower_product(c: Contraction, target: Target, epilogue: Epilogue | None, bound: bool,
@@ -56,8 +56,8 @@ def planned(c: Contraction, target: Target, stored: DType, bound: bool) -> tuple
     fewest = lanes + 1 if bound and target.has_halves else 2 * lanes  # columns
     if not plain or bt != 1 or m < ROWS or n < fewest or k < 16:
         return None
-    if not bound and m > FEW_ROWS:
-        return None
+    if not bound and (m > FEW_ROWS or k * n * held.itemsize <= target.l2):
+        return None  # contraction_nest.py reads a B that stays in the second-level cache where it lies, edges and all
     if one_stride(c.m, "a") != k or one_stride(c.k, "a") != 1:
         return None
     if not bound and (one_stride(c.k, "b") != n or one_stride(c.n, "b") != 1):

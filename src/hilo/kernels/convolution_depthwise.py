@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from hilo.ir import dtypes
 from hilo.ir.op import Op
 from hilo.kernels import elementwise
-from hilo.kernels.contraction_plan import balanced
+from hilo.kernels.contraction_units import balanced
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer

@@ -11,7 +11,8 @@ from itertools import permutations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from hilo.kernels.contraction_plan import MAX_UNITS, MOST_UNITS, VECTOR_NS, balanced, wanted_units
+from hilo.kernels.contraction_plan import NEAR_NS, PACK_NS, VECTOR_NS
+from hilo.kernels.contraction_units import GOOD, MAX_UNITS, MOST_UNITS, balanced, divide, idle, wanted_units
 from hilo.kernels.convolution_regions import Dim, Problem, Region, find_regions
 from hilo.kernels.pins import choose
 from hilo.record import record, replace
@@ -25,7 +26,7 @@ STRIDED_ROWS: Final = 256  # of B that are read where they lie, from the second-
 SKEW: Final = 16  # elements between copied rows of lhs, lest all rows fall into one set of the cache
 PACKED_PANELS: Final = 8  # so many of them at most
 SUMS_BYTES: Final = 64 << 10  # of a unit's sums of a panel between blocks of k
-HALF_TILES: Final = 7  # tiles of rows that make it worth sharing out the rows
+HALF_TILES: Final = 7  # tiles of rows of a unit that make it worth sharing out the rows
 PACKED_TILES: Final = 12  # that use what is packed often enough
 OVERHEAD: Final = 24.0  # of a tile, in multiply-adds of vectors
 
@@ -83,7 +84,7 @@ class Plan:
         else:
             b = "weights are read where they lie, from the second-level cache"
         k = f"; k in {self.blocks} blocks" if self.blocks > 1 else ""
-        by = "rows" if self.units_m > 1 else "columns"
+        by = "both" if 1 not in (self.units_m, self.units_n) else "rows" if self.units_m > 1 else "columns"
         units = self.units_m * self.units_n
         shared = f"; {units} units by {by}" if units > 1 else "; one unit: little work"
         return f"{what}, tiles {rows}x{self.width}", f"{b}{k}{shared}"
@@ -122,31 +123,39 @@ def plan(p: Problem, size: int, lanes: int, target: Target, bound: bool, same: b
     if found is None:
         return None
     regions, outer, segments, inner = found
-    vectors = choose_vectors(p, lanes, target)
+    nanoseconds = p.rows * -(-p.outputs // lanes) * p.depth * VECTOR_NS
+    want = wanted_units(nanoseconds, MAX_UNITS // 2)
+    want = choose("contraction.units", want, (1, 2, 4, 8, 16), least=1, most=MOST_UNITS)
+    fewest = HALF_TILES if bound else PACKED_TILES  # tiles of rows of a unit
+    vectors = choose_vectors(p, lanes, target, want, fewest)
     if vectors == 0:
         return None
     tiles = {v: (most_rows(v, target), v * lanes) for v in panel_vectors(p, lanes, target)}
     most, width = choose("contraction.tile", tiles[vectors], tiles.values())
     vectors = width // lanes
-    nanoseconds = p.rows * -(-p.outputs // lanes) * p.depth * VECTOR_NS
-    want = wanted_units(nanoseconds, MAX_UNITS // 2)
-    want = choose("contraction.units", want, (1, 2, 4, 8, 16), least=1, most=MOST_UNITS)
     panels = -(-p.outputs // (vectors * lanes))
     room = max(most, min(target.l2 // 2 // p.rows_bytes(size), SUMS_BYTES // (vectors * lanes * size)))
     axis, total, step = unit_axis(p, regions, most, room)
-    fewest = (HALF_TILES if bound else PACKED_TILES) * most  # rows of a unit
-    by_rows = (want > 1 or p.rows > room) and (p.rows >= 2 * fewest or panels < 2) and total >= 2 * step
+    fewest *= most
     units_m = units_n = 1
-    if by_rows:
+    if (want > 1 or p.rows > room) and (p.rows >= 2 * fewest or panels < 2) and total >= 2 * step:
         units_m = even(max(min(want, p.rows // fewest), -(-p.rows // room), 2), -(-total // step))
     elif want > 1 and panels > 1:
         units_n = even(min(want, panels if bound else max(2, -(-panels // PACKED_PANELS))), panels)
+    lost = idle((total, panels), (step, 1), (units_m, units_n), 1) if want > 1 else 0.0
+    if lost > GOOD:
+        # One more block of rows reads weights again, and has about one low tile more of each panel.
+        rows_again = p.depth * (p.outputs * size * (NEAR_NS / 4 if bound else PACK_NS) + panels * 4 * VECTOR_NS)
+        again = rows_again, p.rows * p.rows_bytes(size) * NEAR_NS / 4
+        block, least = divide((total, panels), (1, 1), 1, want, -(-p.rows // room), nanoseconds, again)
+        if least < lost:
+            units_m, units_n, step = -(-total // block[0]), -(-panels // block[1]), 1
     together = 1 if bound else balanced(-(-panels // units_n), PACKED_PANELS)
     limit = max(1, (PANEL_BYTES if bound else PACKED_BYTES // together) // (vectors * lanes * size))
     row = p.outputs * size
     if not bound and row % 1024 == 0:  # rows of B that fall into the same sets of the second-level cache: half of it
         limit = min(limit, max(32, target.l2 // 2 // row))
-    strided = not bound and same and not by_rows and p.outputs % (vectors * lanes) == 0 and target.registers >= 32
+    strided = not bound and same and units_m == 1 and p.outputs % (vectors * lanes) == 0 and target.registers >= 32
     if strided:
         limit = min(limit, STRIDED_ROWS)
     limit = choose("contraction.kc", limit, (128, 192, 256, 384, 512), least=1, most=max(limit, p.depth))
@@ -178,13 +187,17 @@ def panel_vectors(p: Problem, lanes: int, target: Target) -> list[int]:
     return [v for v in among if p.groups == 1 or each % (v * lanes) == 0]
 
 
-def choose_vectors(p: Problem, lanes: int, target: Target) -> int:
-    """Vectors of a panel: little waste at the edge, few rows lost; 0 if groups do not consist of whole panels."""
+def choose_vectors(p: Problem, lanes: int, target: Target, units: int, fewest: int) -> int:
+    """Vectors of a panel: little waste at the edge, few rows lost, panels that threads share evenly where there are not
+    `fewest` tiles of rows for two; 0 if groups do not consist of whole panels."""
     each = p.outputs // p.groups
     best, least = 0, float("inf")
     for v in panel_vectors(p, lanes, target):
-        cost = -(-each // (v * lanes)) * rows_cost(p.rows, most_rows(v, target), v)
+        most, panels = most_rows(v, target), -(-each // (v * lanes))
+        cost = panels * rows_cost(p.rows, most, v)
         cost *= 1.0 if v == 2 or target.has_lanes else 1.03
+        if units > 1 and p.rows < 2 * fewest * most:
+            cost *= 1.0 + idle((1, panels * p.groups), (1, 1), (1, min(units, panels * p.groups)), 1) / 2
         if cost < least:
             best, least = v, cost
     return best
