@@ -36,7 +36,7 @@ def emit(funcs: Sequence[Func], target: Target, public: Collection[str] | None =
 
     module = ModuleWriter(target)
     private = {f.name for f in funcs if f.attrs.get("private") or (public is not None and f.name not in public)}
-    assembled: dict[Func, list[str]] = {}
+    assembled: dict[Func, tuple[str, ...]] = {}
     if products := [f for f in funcs if "product" in f.attrs]:
         from hilo.backend import x86_products
 

@@ -8,6 +8,7 @@ the functions to what LLVM makes of their bodies.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +19,7 @@ from hilo.loop.product import GROUP, PARAMS, SEGMENTS_PARAMS, Depthwise, Packing
 if TYPE_CHECKING:
     from hilo.backend.x86_depthwise import Row
 
+Kind = Product | Packing | Turning | Depthwise  # what a function may be
 # System V: six arguments are in registers, the others on the stack; of the free registers some are kept for the caller.
 ARGUMENTS: Final = ("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9")
 _FREE: Final = ("%rax", "%r10", "%r11", "%rbx", "%rbp", "%r12", "%r13", "%r14", "%r15")
@@ -32,34 +34,44 @@ _LINE: Final = 64
 MASKS: Final = 7  # registers for them, apart from the one that means none
 
 
-def assembly(f: Func, target: Target, private: bool = False) -> list[str] | None:
+def assembly(f: Func, target: Target, private: bool = False) -> tuple[str, ...] | None:
     """The lines of `f`, if it is a product that there is code for on `target`; `private`: no other object sees it."""
-    made = _writer(f, target)
-    return made.lines(private) if made is not None else None
+    return _lines(f.name, f.attrs["product"], target, private) if covers(f, target) else None
 
 
 def covers(f: Func, target: Target) -> bool:
     """Whether there is code for `f`."""
-    return _writer(f, target) is not None
+    return "product" in f.attrs and _covers(f.attrs["product"], target)
 
 
-def _writer(f: Func, target: Target) -> _Writer | _Packer | _Turner | Row | None:
-    p: Product | Packing | Turning | Depthwise | None = f.attrs.get("product")
-    if p is None or target.arch != "x86_64" or not target.has_fma:
+@cache
+def _lines(name: str, p: Kind, target: Target, private: bool) -> tuple[str, ...]:
+    made = _writer(name, p, target)
+    assert made is not None
+    return tuple(made.lines(private))
+
+
+@cache
+def _covers(p: Kind, target: Target) -> bool:
+    return _writer("", p, target) is not None
+
+
+def _writer(name: str, p: Kind, target: Target) -> _Writer | _Packer | _Turner | Row | None:
+    if target.arch != "x86_64" or not target.has_fma:
         return None
     wide = target.has_masks and target.vector_bytes == 64
     if isinstance(p, Packing):
         whole = p.lanes * SIZES[p.scalar] == target.vector_bytes and p.narrow in ("", "bf16")
-        return _Packer(f.name, p) if wide and whole and p.vectors <= MASKS else None
+        return _Packer(name, p) if wide and whole and p.vectors <= MASKS else None
     if isinstance(p, Turning):
         whole = p.lanes * SIZES[p.scalar] == target.vector_bytes and not p.narrow
-        return _Turner(f.name, p) if wide and whole else None
+        return _Turner(name, p) if wide and whole else None
     if not wide and (p.masked or target.vector_bytes != 32):
         return None
     if isinstance(p, Depthwise):
         from hilo.backend.x86_depthwise import Row
 
-        made = Row(f.name, p, wide)
+        made = Row(name, p, wide)
         return made if made.fits and p.lanes * SIZES[p.scalar] == target.vector_bytes else None
     if p.half and not wide:
         return None
@@ -67,7 +79,7 @@ def _writer(f: Func, target: Target) -> _Writer | _Packer | _Turner | Row | None
     widened = not p.narrow or (p.narrow == "bf16" and p.scalar == "f32")
     if not known or not widened or p.lanes * SIZES[p.scalar] != target.vector_bytes:
         return None
-    made = (_Segments if p.segments else _Tile)(f.name, p, wide)
+    made = (_Segments if p.segments else _Tile)(name, p, wide)
     return made if made.fits else None
 
 
