@@ -48,10 +48,11 @@ class Copier:
         self.streaming = streaming
 
     def copy(self, result: Node, to: Index, source: Node, at: Index, length: int, lo: Node | int = 0,
-             hi: Node | int | None = None) -> None:  # fmt: skip
+             hi: Node | int | None = None, *, unroll: int = 4, later: Node | None = None) -> None:  # fmt: skip
         """Bytes lo..hi (all, if not given) of a run of `length` bytes from source + at to result + to.
 
-        `lo` is a multiple of PIECE, and so is `hi` unless it is `length`; `result` is aligned like results are.
+        `lo` is a multiple of `unroll` vectors, and so is `hi` unless it is `length`; `result` is aligned like results
+        are. `later`: from there on as many bytes are brought into a near cache meanwhile.
         """
         b, size = self.b, self.size
 
@@ -71,13 +72,15 @@ class Copier:
                 t = VType(self.scalar, v.lanes)
                 values.append((v, offset, b.load(b.gep(source, offset), t, mask=v.mask, align=size)))
             for v, offset, value in values:
+                if later is not None and v.mask is None:
+                    b.prefetch(b.gep(later, offset))
                 known = max(size, min(align, v.lanes * size))
                 past = self.streaming and v.mask is None and known == v.lanes * size
                 b.store(b.gep(place, offset), value, mask=v.mask, align=known, nontemporal=past)
             return ()
 
         n = length // size
-        unroll = 4 if typical(n) >= 4 * self.lanes else 1
+        unroll = unroll if typical(n) >= unroll * self.lanes else 1
         vector_loop(b, words(lo), words(hi), n, turn, lanes=self.lanes, unroll=unroll, masks=self.masks)
 
 

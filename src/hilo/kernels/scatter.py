@@ -44,6 +44,13 @@ def lower(op: Op, target: Target) -> Lowered:
     if out[0].size == 0:
         return Lowered([])
     count = len(op.operands)
+    if op.operands[n + 1].tensor.size != 0 and elementwise.streams(out[0], target):
+        from hilo.kernels.scatter_blocks import InBlocks
+
+        if (code := InBlocks.of(op, target)) is not None:
+            return Lowered(code.phases(), code.scratch, ((0, 0),), strategy="scatter by blocks",
+                           reason="updates are sorted by the block of the result that they go to, which is read and "
+                           "written once; in place, where nobody else needs the operand")  # fmt: skip
     phases, in_place = [], []
     for i, (x, t) in enumerate(zip(op.operands[:n], out, strict=True)):
         if x.dtype is t.dtype:
@@ -52,7 +59,7 @@ def lower(op: Op, target: Target) -> Lowered:
         else:
             phases.append(_promote(x.tensor, t, (i, count + i), target))
     if op.operands[n + 1].tensor.size != 0:
-        phases.append(_Scatter(op, target).phase())
+        phases.append(_InOrder(op, target).phase())
     return Lowered(phases, in_place=tuple(in_place), strategy="scatter",
                    reason="in place, where nobody else needs the operand; updates in order")  # fmt: skip
 
@@ -74,8 +81,8 @@ def _promote(x: TensorType, t: TensorType, places: tuple[int, int], target: Targ
     return Phase(func, 1, typical(t.size) / 4.0)
 
 
-class _Scatter:
-    """Writes the function that applies the updates."""
+class ScatterCode:
+    """Where updates go, and how they are combined."""
 
     def __init__(self, op: Op, target: Target) -> None:
         a = op.attrs
@@ -88,9 +95,12 @@ class _Scatter:
         hidden = {*a["inserted_window_dims"], *a["input_batching_dims"]}
         self.input_dim = dict(zip(self.window, [d for d in range(len(self.shape)) if d not in hidden], strict=True))
         self.run = self._run_dims()
-        self.own: tuple[int, Node, Node] | None = None  # a dim of the inputs, and which part of it this unit changes
         self.func = elementwise.new_func("scatter")
         self.b = Builder(self.func)
+        self._buffers()
+
+    def _buffers(self) -> None:
+        op, n = self.op, self.n
         bufs, count = self.func.params[0], len(op.operands)
         buffers = [Buffer(pointer(self.b, bufs, i), x.tensor, constant=True) for i, x in enumerate(op.operands)]
         self.indices, self.sources, self.captured = buffers[n], buffers[n + 1 : 2 * n + 1], buffers[2 * n + 1 :]
@@ -107,6 +117,56 @@ class _Scatter:
                 break
             run += 1
         return run
+
+    def _starts(self, at: list[Index]) -> list[Index]:
+        """The indices into the inputs at which the updates at `at` (dims outside of the run) go."""
+        b, a = self.b, self.attrs
+        scattered = [i for d, i in enumerate(at) if d not in self.window]
+        starts = [index.ZERO] * len(self.shape)
+        vector = a["index_vector_dim"]
+        for k, d in enumerate(a["scatter_dims_to_operand_dims"]):
+            where = list(scattered)
+            if vector < self.indices.type.rank:
+                where.insert(vector, index.constant(k))
+            starts[d] = _position(b, self.indices.load(b, tuple(where), 1))
+        for d, s in zip(a["input_batching_dims"], a["scatter_indices_batching_dims"], strict=True):
+            starts[d] = scattered[batch_position(s, vector)]
+        for u, d in self.input_dim.items():
+            if u < len(at):
+                starts[d] = starts[d] + at[u]
+        return starts
+
+    def _inside(self, places: list[Index]) -> Node:
+        """Whether these indices into the inputs' first dims are in range."""
+        inside = self.b.const(1, I1)
+        for i, n in zip(places, self.shape, strict=False):
+            inside = self.b.and_(inside, index.in_range(self.b, i, 0, n))
+        return inside
+
+    def _combine(self, source: Index, place: Index, lanes: int, mask: Node | None) -> None:
+        """result[place] = body(result[place], update[source]) for some lanes; one lane: if the mask holds."""
+        b = self.b
+
+        def run() -> None:
+            guard = mask if lanes > 1 else None
+            old = [_at(b, x, place, lanes, guard) for x in self.results]
+            new = [arith.convert(b, _at(b, x, source, lanes, guard), r.type.dtype)
+                   for x, r in zip(self.sources, self.results, strict=True)]  # fmt: skip
+            captured = [x.load(b, (), 1) for x in self.captured]
+            values: Elems = apply_region(b, self.body, [*old, *new, *captured])
+            for r, e in zip(self.results, values, strict=True):
+                r.store(b, place, e, lanes, guard)
+
+        if lanes == 1 and mask is not None:
+            b.if_(mask, run)
+        else:
+            run()
+
+
+class _InOrder(ScatterCode):
+    """Writes the function that applies the updates where they go, in their order."""
+
+    own: tuple[int, Node, Node] | None = None  # a dim of the inputs, and which part of it this unit changes
 
     def phase(self) -> Phase:
         b = self.b
@@ -188,24 +248,6 @@ class _Scatter:
         found = (scattered[batch_position(s, a["index_vector_dim"])] for s in a["scatter_indices_batching_dims"])
         return [d for d in found if d < len(sizes)]
 
-    def _starts(self, at: list[Index]) -> list[Index]:
-        """The indices into the inputs at which the updates at `at` (dims outside of the run) go."""
-        b, a = self.b, self.attrs
-        scattered = [i for d, i in enumerate(at) if d not in self.window]
-        starts = [index.ZERO] * len(self.shape)
-        vector = a["index_vector_dim"]
-        for k, d in enumerate(a["scatter_dims_to_operand_dims"]):
-            where = list(scattered)
-            if vector < self.indices.type.rank:
-                where.insert(vector, index.constant(k))
-            starts[d] = _position(b, self.indices.load(b, tuple(where), 1))
-        for d, s in zip(a["input_batching_dims"], a["scatter_indices_batching_dims"], strict=True):
-            starts[d] = scattered[batch_position(s, vector)]
-        for u, d in self.input_dim.items():
-            if u < len(at):
-                starts[d] = starts[d] + at[u]
-        return starts
-
     def _fetch(self, at: list[Index], length: int, lo: Node | int, hi: Node | int) -> None:
         """Ask for the memory that a later update changes; whatever its indices are, nothing happens but that."""
         b = self.b
@@ -227,9 +269,7 @@ class _Scatter:
         b = self.b
         starts = self._starts(at)
         free = len(self.shape) - (1 if partial else self.run)
-        inside = b.const(1, I1)
-        for i, n in zip(starts[:free], self.shape[:free], strict=True):
-            inside = b.and_(inside, index.in_range(b, i, 0, n))
+        inside = self._inside(starts[:free])
         if self.own is not None:
             d, first, end = self.own
             place = index.node(b, starts[d])
@@ -254,25 +294,6 @@ class _Scatter:
             vector_loop(b, lo, hi, length, turn, lanes=fits, masks=self.target.has_masks)
 
         b.if_(inside, apply)
-
-    def _combine(self, source: Index, place: Index, lanes: int, mask: Node | None) -> None:
-        """result[place] = body(result[place], update[source]) for some lanes; one lane: if the mask holds."""
-        b = self.b
-
-        def run() -> None:
-            guard = mask if lanes > 1 else None
-            old = [_at(b, x, place, lanes, guard) for x in self.results]
-            new = [arith.convert(b, _at(b, x, source, lanes, guard), r.type.dtype)
-                   for x, r in zip(self.sources, self.results, strict=True)]  # fmt: skip
-            captured = [x.load(b, (), 1) for x in self.captured]
-            values: Elems = apply_region(b, self.body, [*old, *new, *captured])
-            for r, e in zip(self.results, values, strict=True):
-                r.store(b, place, e, lanes, guard)
-
-        if lanes == 1 and mask is not None:
-            b.if_(mask, run)
-        else:
-            run()
 
 
 def _at(b: Builder, x: Buffer, position: Index, lanes: int, mask: Node | None) -> Elem:
