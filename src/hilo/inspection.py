@@ -29,7 +29,7 @@ def text_after(module: Module, phase: str, *, entry: str = "main", target: str =
                options: Options | None = None) -> str:  # fmt: skip
     """The program as text after `phase` (one of `PHASES`, or `cse#2`-like labels that options know)."""
     from hilo.backend.target import Target
-    from hilo.passes.computed_size import ComputedSize
+    from hilo.ir.dims import ComputedSize
 
     if phase.partition("#")[0] not in PHASES:
         raise Error(f"no phase {phase!r}; there are {', '.join(PHASES)}")
@@ -52,7 +52,7 @@ def text_after(module: Module, phase: str, *, entry: str = "main", target: str =
 def inspect_module(module: Module, stage: str, *, entry: str = "main", target: str = "host",
                    elide: int | None = None, options: Options | None = None) -> str | bytes:  # fmt: skip
     """See `hilo.inspect`."""
-    from hilo.passes.computed_size import ComputedSize
+    from hilo.ir.dims import ComputedSize
 
     options = Options.from_env() if options is None else options
     of = STAGES[name := named(stage)].of
@@ -80,7 +80,7 @@ def is_foreign(target: str, options: Options) -> bool:
 def code_elsewhere(module: Module, stage: str, entry: str, target: str, options: Options) -> str | bytes:
     """A stage of the code of a program that is not to run in this process, and maybe not on this machine."""
     from hilo.backend.target import Target
-    from hilo.passes.computed_size import ComputedSize
+    from hilo.ir.dims import ComputedSize
 
     machine = Target.named(target if target != "host" else options.target)
     with gc_paused():

@@ -16,12 +16,11 @@ import numpy as np
 
 from hilo.errors import Error, Unsupported
 from hilo.gc_pause import gc_paused
-from hilo.ir.dims import estimating, typical
+from hilo.ir.dims import ComputedSize, estimating, typical
 from hilo.ir.module import Function, Module
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, has_unknown_sizes
 from hilo.options import Options
-from hilo.passes.arguments import bind, check_donate, given_away, sized
 from hilo.trace import Trace, program_text
 
 if TYPE_CHECKING:
@@ -109,10 +108,7 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
     if entry not in module.functions:
         raise Error(f"no function @{entry}; there are {', '.join('@' + n for n in module.functions) or 'none'}")
     f: Any = trace.step("inline", lambda _: inline(module, entry), cast("Any", module), required=True)
-    if shapes:
-        f = sized(f, shapes)
-    if constants:
-        f = bind(f, constants)
+    f = told(f, shapes, constants)
 
     def refine(g: Function) -> Function:
         if not has_unknown_sizes(g) and not any(map(takes_sizes, g.ops)):
@@ -126,6 +122,16 @@ def optimize(module: Module, entry: str, options: Options, trace: Trace | None =
         f = trace.step(name, p, f, required=name in REQUIRED)
     trace.check_names((*PHASES, *SOMETIMES))
     return f
+
+
+def told(f: Function, shapes: Mapping[int, Iterable[int]] | None, constants: Mapping[int, Any] | None) -> Function:
+    """`f` for these shapes and values of parameters only."""
+    if not shapes and not constants:
+        return f
+    from hilo.passes.arguments import bind, sized
+
+    f = sized(f, shapes) if shapes else f
+    return bind(f, constants) if constants else f
 
 
 def takes_sizes(o: Op) -> bool:
@@ -166,14 +172,14 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
                    forms: bool = False) -> Executable:  # fmt: skip
     """See `hilo.compile`. `keep` is given the program as data, if it can be loaded from that alone; `trace` takes down
     the states; `forms`: as `plan` has it."""
-    from hilo.passes.computed_size import ComputedSize
-
     options = Options.from_env() if options is None else options
     machine, threads = settings(target, threads, options)
     trace = Trace(options) if trace is None else trace
     with gc_paused():
         donated: dict[int, int | None] = {}
-        if entry in module.functions:
+        if entry in module.functions and (donate or any(module[entry].arg_attrs)):
+            from hilo.passes.arguments import check_donate, given_away
+
             kept = [i for i in range(len(module[entry].params)) if i not in (constants or {})]
             wishes = given_away(module[entry])
             asked = [*check_donate(donate, kept, entry), *(i for i in wishes if i in kept)]
@@ -208,9 +214,7 @@ def compile_stages(module: Module, entry: str, machine: Target, threads: int, op
     from hilo.runtime.chain import Chain
     from hilo.runtime.executable import Executable
 
-    whole = inline(module, entry)
-    whole = sized(whole, shapes) if shapes else whole
-    whole = bind(whole, constants) if constants else whole
+    whole = told(inline(module, entry), shapes, constants)
     parts: list[tuple[Executable, tuple[int, ...]]] = []
     for stage in stages(whole, module):
         trace = Trace(options)

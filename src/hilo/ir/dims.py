@@ -9,15 +9,18 @@ take a decision about a size by accident. `==` asks whether two are the same exp
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from math import gcd
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hilo.errors import Unsupported
 from hilo.ir.types import Dim
 from hilo.record import record
+
+if TYPE_CHECKING:
+    from hilo.ir.op import Op
 
 HUGE: Final = 1 << 40  # no size of a symbol is larger
 TYPICAL: Final = 64  # what a symbol is taken for where only speed depends on it
@@ -26,6 +29,20 @@ Number = Any  # int | Size
 
 class Undecided(Unsupported):
     """Something depends on how large a run-time size is."""
+
+
+class ComputedSize(Unsupported):
+    """A size depends on integers that the program computes: the ops `causes`, of the function that was refined. It is
+    compiled in stages then (passes/stages.py)."""
+
+    def __init__(self, message: str, *, loc: object | None = None, op: str | None = None,
+                 causes: Sequence[Op] = ()) -> None:  # fmt: skip
+        super().__init__(message, loc=loc, op=op)
+        self.causes = tuple(causes)
+
+    def at(self, loc: object | None, op: str | None = None) -> ComputedSize:
+        loc = self.loc if self.loc is not None else loc
+        return ComputedSize(self.message, loc=loc, op=self.op or op, causes=self.causes)
 
 
 class Atom:

@@ -20,7 +20,6 @@ from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
 from hilo.kernels.pins import choose
 from hilo.kernels.space import Space, collapse, flat
 from hilo.loop import index
-from hilo.loop import sizes as run_time
 from hilo.loop.builder import I64, PTR, Builder, Func, Node
 from hilo.loop.element import Elem, held_type
 from hilo.loop.index import Index
@@ -195,7 +194,7 @@ def nest(b: Builder, p: Plan, begin: Node, end: Node, turn: Turn, target: Target
     def inner(outer: list[Index], lo: Node | Number, hi: Node | Number) -> None:
         if len(outer) < len(sizes) - 1:
             size = sizes[len(outer)]
-            b.for_(0, run_time.node(b, size), 1, lambda iv: inner([*outer, index.loop_var(iv, 0, size)], lo, hi))
+            b.for_(0, b.i64(size), 1, lambda iv: inner([*outer, index.loop_var(iv, 0, size)], lo, hi))
             return
 
         def body(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -205,7 +204,7 @@ def nest(b: Builder, p: Plan, begin: Node, end: Node, turn: Turn, target: Target
         vector_loop(b, lo, hi, n, body, lanes=p.lanes, unroll=p.unroll, masks=target.has_masks)
 
     def up_to(block: Node) -> Node:
-        return b.smin(b.mul(block, p.block), run_time.node(b, n))
+        return b.smin(b.mul(block, p.block), b.i64(n))
 
     if p.outer == 0:
         if p.block:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hilo.ir.dims import Number, Size, divide, upper
-from hilo.loop import index, sizes
+from hilo.loop import index
 from hilo.loop.builder import Builder, Node
 from hilo.loop.index import Index
 from hilo.record import record
@@ -43,7 +43,7 @@ def vector_loop(
     single elements.
     """
     tail = tail or body
-    start, end = (sizes.node(b, x) if isinstance(x, (int, Size)) else x for x in (lo, hi))
+    start, end = (b.i64(x) if isinstance(x, (int, Size)) else x for x in (lo, hi))
     below = extent if isinstance(extent, Size) else None
     step = lanes * unroll
 

@@ -13,12 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import gcd
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hilo.ir.dims import Number, Size, lower
-from hilo.loop import sizes
+from hilo.later import Later
 from hilo.loop.builder import I1, I64, Builder
 from hilo.loop.nodes import Node
+
+if TYPE_CHECKING:
+    from hilo.loop import sizes
+else:
+    sizes = Later("hilo.loop.sizes")
 
 _SMALL: Final = 1 << 31  # below: a vector's division by a constant is one multiplication and a shift
 

@@ -32,7 +32,7 @@ from hilo.ops import numeric
 from hilo.ops.checks import result_is, same_dim, same_shape, tensor
 from hilo.ops.elementwise_base import examples, lowering, pointwise, same_types
 from hilo.ops.numeric import Arr
-from hilo.ops.shape import axis_names
+from hilo.ops.sharding import axis_names
 
 
 @op("convert", typed=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,12 +13,17 @@ from hilo.ir.dtypes import bf16, c64, f32, f64, i1, i8, i32, u8
 from hilo.ir.op import Op
 from hilo.ir.registry import op
 from hilo.ir.types import Dim, TensorType, Type
+from hilo.later import Later
 from hilo.ops.checks import in_range, result_is, same_dim, tensor, unique
 from hilo.ops.dot import dot_general
 from hilo.ops.numeric import narrow
-from hilo.ops.shape import reshape, reverse, transpose
 from hilo.ops.sharding import axis_names
 from hilo.ops.window_axes import Axis, axes, one_each, pairs, positive
+
+if TYPE_CHECKING:
+    from hilo.ops import shape
+else:
+    shape = Later("hilo.ops.shape")
 
 DIMENSIONS = (
     "input_batch_dimension", "input_spatial_dimensions", "input_feature_dimension",
@@ -148,14 +153,14 @@ class convolution:
         x = _transposed(lhs, _input_order(attrs))
         w = _transposed(rhs, _kernel_order(attrs))
         if turned and not static:
-            w = reverse(w, dimensions=turned)
+            w = shape.reverse(w, dimensions=turned)
         groups = attrs["feature_group_count"]
         if attrs["batch_group_count"] > 1:  # groups of batches side by side are groups of features
             groups = attrs["batch_group_count"]
             n, *spatial, c = x.shape
-            split = reshape(x, type=TensorType(x.dtype, (groups, n // groups, *spatial, c)))
-            moved_in = transpose(split, permutation=(*range(1, split.tensor.rank - 1), 0, split.tensor.rank - 1))
-            x = reshape(moved_in, type=TensorType(x.dtype, (n // groups, *spatial, groups * c)))
+            split = shape.reshape(x, type=TensorType(x.dtype, (groups, n // groups, *spatial, c)))
+            moved_in = shape.transpose(split, permutation=(*range(1, split.tensor.rank - 1), 0, split.tensor.rank - 1))
+            x = shape.reshape(moved_in, type=TensorType(x.dtype, (n // groups, *spatial, groups * c)))
         order = _output_order(attrs)
         kept = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "precision_config")
         window = {k: attrs[k] for k in kept}
@@ -264,7 +269,7 @@ def _without_reverse(rhs: Op, attrs: Any) -> tuple[Op, tuple[bool, ...]] | None:
 
 
 def _transposed(x: Op, order: Sequence[int]) -> Op:
-    return x if list(order) == sorted(order) else transpose(x, permutation=tuple(order))
+    return x if list(order) == sorted(order) else shape.transpose(x, permutation=tuple(order))
 
 
 def _as_dot(lhs: Op, rhs: Op, t: TensorType, attrs: Any, contracted: tuple[int, ...]) -> Op:
@@ -276,7 +281,7 @@ def _as_dot(lhs: Op, rhs: Op, t: TensorType, attrs: Any, contracted: tuple[int, 
     w = rhs
     if not contracted:  # drop the kernel's axes of size 1
         dims = [d for d in range(rhs.tensor.rank) if d not in spatial]
-        w = reshape(rhs, type=TensorType(rhs.dtype, [rhs.shape[d] for d in dims]))
+        w = shape.reshape(rhs, type=TensorType(rhs.dtype, [rhs.shape[d] for d in dims]))
         w_dims = (dims.index(attrs["kernel_input_feature_dimension"]),)
     o = rhs.shape[attrs["kernel_output_feature_dimension"]]
     product = dot_general(lhs, w, lhs_contracting_dimensions=x_dims, rhs_contracting_dimensions=w_dims,
@@ -288,7 +293,8 @@ def _as_dot(lhs: Op, rhs: Op, t: TensorType, attrs: Any, contracted: tuple[int, 
         full = [1] * t.rank
         full[attrs["output_batch_dimension"]], full[attrs["output_feature_dimension"]] = product.shape
         first = attrs["output_batch_dimension"] < attrs["output_feature_dimension"]
-        return reshape(product if first else transpose(product, permutation=(1, 0)), type=t.with_shape(full))
+        turned = product if first else shape.transpose(product, permutation=(1, 0))
+        return shape.reshape(turned, type=t.with_shape(full))
     places = [*(where[d] for d in kept), attrs["output_feature_dimension"]]
     return _transposed(product, np.argsort(places).tolist())
 

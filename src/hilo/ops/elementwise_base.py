@@ -15,7 +15,7 @@ from hilo.errors import require
 from hilo.ir.dtypes import COMMON, DType
 from hilo.ir.types import TensorType, Type, compatible
 from hilo.ops.checks import tensors
-from hilo.ops.shape import axis_names
+from hilo.ops.sharding import axis_names
 
 ACCURACY: Final = {"result_accuracy": "DEFAULT"}  # kept; all of hilo's functions are at least that accurate
 KINDS: Final = {"b": "boolean", "i": "signed integer", "u": "unsigned integer", "f": "float", "c": "complex"}

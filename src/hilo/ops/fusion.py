@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from hilo.errors import Unsupported, require
 from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType, f32, from_numpy, i1
-from hilo.ir.interpret import run
 from hilo.ir.module import Function, parameter, region
 from hilo.ir.op import PARAMETER, Op
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, Type
+from hilo.later import Later
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem, held_type
 from hilo.loop.index import Index, linear, node
+
+if TYPE_CHECKING:
+    from hilo.ir import interpret
+else:
+    interpret = Later("hilo.ir.interpret")
 
 REGION: Final = 64  # elements of a value in a region that kernels compute in registers
 SMALL_TURN: Final = 4096  # elements below which moving data in any order costs nothing
@@ -49,7 +54,7 @@ class fusion:
 
     @staticmethod
     def evaluate(*arrays: np.ndarray, body: Function, kind: str) -> Any:
-        results = run(body, arrays)
+        results = interpret.run(body, arrays)
         return results[0] if len(results) == 1 else tuple(results)
 
     @staticmethod

@@ -22,7 +22,6 @@ from hilo.ops.elementwise_arith import add, maximum, minimum
 from hilo.ops.fusion import apply_region
 from hilo.ops.numeric import narrow, wrap_int
 from hilo.ops.regions import apply, sole_op, widened
-from hilo.ops.shape import broadcast_in_dim
 from hilo.ops.sharding import distinct
 
 
@@ -174,6 +173,8 @@ class map_:
         wide = widened(body, shape)
         if wide is None:
             return None
+        from hilo.ops.shape import broadcast_in_dim
+
         new = {
             p: x if x.shape == shape else broadcast_in_dim(x, broadcast_dimensions=(), type=p.type)
             for p, x in zip(wide.params, operands, strict=True)

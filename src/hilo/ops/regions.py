@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hilo.ir.interpret import prepared, run
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import PARAMETER, Array, Op
 from hilo.ir.types import TensorType, any_quantized
+from hilo.later import Later
+
+if TYPE_CHECKING:
+    from hilo.ir import interpret
+else:
+    interpret = Later("hilo.ir.interpret")
 
 
 def apply(
@@ -20,9 +25,9 @@ def apply(
     """The results of a rank-0 region for every element of `operands` (of `shape`); `captured` are the same for all."""
     wide = widened(body, shape, len(captured))
     if wide is not None:
-        return run(wide, [*operands, *(np.broadcast_to(c, shape) for c in captured)])
+        return interpret.run(wide, [*operands, *(np.broadcast_to(c, shape) for c in captured)])
     out = [np.empty(shape, r.dtype.np) for r in body.results]
-    one_by_one = prepared(body)
+    one_by_one = interpret.prepared(body)
     for at in np.ndindex(shape):
         results = one_by_one([*(np.asarray(x[at]) for x in operands), *captured])
         for whole, one in zip(out, results, strict=True):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hilo.ir.module import Function
 from hilo.ir.op import PARAMETER
-from hilo.passes.narrow import narrow
-from hilo.rewrite.regions import Effects, Regions
+from hilo.rewrite.regions import Effects, Regions, has_regions
 
 
 def dce(f: Function) -> Function:
@@ -14,7 +13,12 @@ def dce(f: Function) -> Function:
 
     Parameters and ops with effects stay.
     """
-    return _drop(narrow(_drop(f), Regions(dce)))
+    f = _drop(f)
+    if not has_regions(f):
+        return f
+    from hilo.passes.narrow import narrow
+
+    return _drop(narrow(f, Regions(dce)))
 
 
 def _drop(f: Function) -> Function:

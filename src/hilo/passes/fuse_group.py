@@ -7,14 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import GET, Op
 from hilo.ir.types import Results, TensorType
+from hilo.later import Later
 from hilo.ops.fusion import SMALL_TURN, fusion, turns
-from hilo.ops.rows import NotRows, analyse, inputs, outline
 from hilo.ops.weight import EXPENSIVE, weight
+
+if TYPE_CHECKING:
+    from hilo.ops import rows
+else:
+    rows = Later("hilo.ops.rows")
 
 OPS: Final = 256  # ops of one fusion that compute something
 WORK: Final = 800.0  # and their work: bounds the code of a kernel
@@ -91,8 +96,8 @@ class Group:
                 self._reduces(o)
 
     def _reduces(self, o: Op) -> None:
-        self.shape = inputs(o)[0].shape
-        self.rows = outline(self.shape, o.attrs["dimensions"])
+        self.shape = rows.inputs(o)[0].shape
+        self.rows = rows.outline(self.shape, o.attrs["dimensions"])
 
     def add(self, o: Op) -> None:
         """Take `o` in; `accepts` has allowed it."""
@@ -133,7 +138,7 @@ class Group:
             return self._accepts_reduction(o)
         if o.kind.scalar is None:
             return False
-        if outline(o.shape) != outline(self.shape) or self._places(o, users) != {()}:
+        if rows.outline(o.shape) != rows.outline(self.shape) or self._places(o, users) != {()}:
             return False
         self.places[o] = frozenset([()])
         return True
@@ -171,7 +176,7 @@ class Group:
             if u not in self.ops:
                 continue
             if is_rows(u):
-                found.add(() if o in inputs(u) else ("scalar",))
+                found.add(() if o in rows.inputs(u) else ("scalar",))
             elif u.kind.scalar is not None:
                 found.update(self.places.get(u, ()) if o.tensor.rank or not u.tensor.rank else [("scalar",)])
             else:
@@ -195,17 +200,19 @@ class Group:
         if self.turned is not None or self.hero is not None:
             return False
         r = o.operands[0] if o.kind is GET else o
-        shape, dims = inputs(r)[0].shape, tuple(sorted(r.attrs["dimensions"]))
+        shape, dims = rows.inputs(r)[0].shape, tuple(sorted(r.attrs["dimensions"]))
         if o.kind is GET and r not in self.ops:
             return True  # decided with the reduction itself
         count = prod(n for d, n in enumerate(shape) if d not in dims)
         if self.rows is not None:
-            if self.rows != outline(shape, dims):
+            if self.rows != rows.outline(shape, dims):
                 return False
-        elif outline(self.shape) != outline(shape) and prod(self.shape) != count:
+        elif rows.outline(self.shape) != rows.outline(shape) and prod(self.shape) != count:
             return False
+        from hilo.ops.rows import NotRows
+
         try:
-            found = analyse(function_of([*self.ops, o], self.results))
+            found = rows.analyse(function_of([*self.ops, o], self.results))
         except NotRows:
             return False
         return (found.passes == 1 and not any(found.full)) or _suits(o, shape, dims)
@@ -221,12 +228,12 @@ def _suits(o: Op, shape: tuple[int, ...], dims: tuple[int, ...]) -> bool:
     size = prod(shape)
     if size <= SMALL:
         return True
-    itemsize = inputs(o)[0].dtype.itemsize
+    itemsize = rows.inputs(o)[0].dtype.itemsize
     row = prod(shape[d] for d in dims)
-    rows = size // max(row, 1)
+    count = size // max(row, 1)
     last = max(d for d, n in enumerate(shape) if n != 1)
     side_by_side = 1 if last in dims else 64 // itemsize
-    return rows >= FEW_ROWS * side_by_side and row * side_by_side * itemsize <= ROW_BYTES
+    return count >= FEW_ROWS * side_by_side and row * side_by_side * itemsize <= ROW_BYTES
 
 
 def function_of(ops: Iterable[Op], results: Iterable[Op], order: dict[Op, int] | None = None) -> Function:

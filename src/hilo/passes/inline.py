@@ -11,7 +11,6 @@ from hilo.ir.module import Function, Module
 from hilo.ir.op import Op
 from hilo.ir.registry import REGISTRY
 from hilo.ir.types import FutureType, Results, Type, result_types
-from hilo.rewrite.bodies import instantiate
 from hilo.rewrite.regions import Effects, Regions, any_op, regions
 
 #: The most ops that inlining may produce; beyond it a program is refused with a word why.
@@ -138,8 +137,7 @@ class _Inliner:
                 kept.append(known_op)
                 results = (known_op,)
             elif op.kind.full_name == "stablehlo.custom_call" and (body := self.known_call(op)) is not None:
-                copies, results = instantiate(body, op.operands, op.loc)
-                kept += copies
+                results = copied(body, op, kept)
             elif callee is not None:
                 results = self.call(op, callee, known, kept)
             else:
@@ -175,9 +173,7 @@ class _Inliner:
             check_whole([o.type for o in op.operands], op.type, body)
         except Error as e:
             raise e.at(op.loc, op.kind.full_name) from None
-        copies, results = instantiate(self.flatten(body), op.operands, op.loc)
-        out += copies
-        return results
+        return copied(self.flatten(body), op, out)
 
     def call(self, op: Op, callee: str, known: dict[Any, tuple[Op, ...]], out: list[Op]) -> tuple[Op, ...]:
         """The results of `callee` on `op`'s operands, its body copied to `out`."""
@@ -195,11 +191,19 @@ class _Inliner:
         self.total += len(body.ops)
         if self.total > LIMIT:
             raise Unsupported(f"inlining its calls gives more than {LIMIT} ops", loc=op.loc, op=op.kind.full_name)
-        copies, results = instantiate(body, op.operands, op.loc)
-        out += copies
+        results = copied(body, op, out)
         if not any(map(self.effects.of, body.ops)):
             known[key] = results
         return results
+
+
+def copied(body: Function, op: Op, out: list[Op]) -> tuple[Op, ...]:
+    """The results of `body` on the operands of `op`, its ops copied to `out`."""
+    from hilo.rewrite.bodies import instantiate
+
+    copies, results = instantiate(body, op.operands, op.loc)
+    out += copies
+    return results
 
 
 def calls(f: Function) -> Iterator[Op]:

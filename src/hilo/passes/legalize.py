@@ -10,11 +10,10 @@ from hilo.errors import Error, Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op, OpDef
 from hilo.ir.types import QUANTIZED, OpaqueType, TensorType, Type, UnrankedType, result_types
-from hilo.passes.element_loops import element_loops
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
 from hilo.rewrite.pattern import Pattern, Symbol
-from hilo.rewrite.regions import regions
+from hilo.rewrite.regions import has_regions, regions
 
 
 def legalize(f: Function) -> Function:
@@ -26,7 +25,11 @@ def legalize(f: Function) -> Function:
         from hilo.passes.quantized import lower_quantized
 
         f = lower_quantized(f)
-    f = element_loops(rewrite(f, _expansions()))
+    f = rewrite(f, _expansions())
+    if has_regions(f):
+        from hilo.passes.element_loops import element_loops
+
+        f = element_loops(f)
     _check(f)
     return f
 

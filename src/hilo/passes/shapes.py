@@ -19,12 +19,11 @@ import numpy as np
 from hilo.custom_calls.shape_operands import shape_operands
 from hilo.errors import Error, Unsupported, VerifyError
 from hilo.ir import dims
-from hilo.ir.dims import Atom, Guard, Number, Size
+from hilo.ir.dims import Atom, ComputedSize, Guard, Number, Size
 from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Attrs, Op, Opaque
 from hilo.ir.registry import lookup
 from hilo.ir.types import Dim, Results, TensorType, TupleType, Type, equations, holds_unknown_sizes, result_types
-from hilo.passes.computed_size import ComputedSize
 from hilo.passes.custom_calls import sized_call
 from hilo.passes.inline import inline
 from hilo.passes.quantized import lower_quantized

@@ -11,8 +11,8 @@ from hilo.ir.module import Function
 from hilo.options import DEFAULT, Options
 from hilo.passes.cse import cse
 from hilo.passes.dce import dce
-from hilo.passes.hoist import hoist
 from hilo.rewrite import RuleSet, rewrite
+from hilo.rewrite.regions import has_regions
 from hilo.trace import substep
 
 #: One round does nearly everything; further rounds see what cse and dce made equal or used once. A stop, never a need.
@@ -28,7 +28,7 @@ def simplify(f: Function, options: Options = DEFAULT) -> Function:
         f = substep("rules", lambda f: rewrite(f, rules), f)
         if f is before and turn > 0:
             break
-        for name, step in (("hoist", hoist), ("cse", cse), ("dce", dce)):
+        for name, step in (("hoist", hoisted), ("cse", cse), ("dce", dce)):
             f = substep(name, step, f)
         if f is before:
             break
@@ -38,6 +38,15 @@ def simplify(f: Function, options: Options = DEFAULT) -> Function:
         for name, step in (("layout", layout), ("cse", cse), ("dce", dce)):
             f = substep(name, step, f)
     return f
+
+
+def hoisted(f: Function) -> Function:
+    """`f` with the invariant code of its loops before them."""
+    if not has_regions(f):
+        return f
+    from hilo.passes.hoist import hoist
+
+    return hoist(f)
 
 
 def has_layouts(f: Function) -> bool:

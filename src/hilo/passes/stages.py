@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hilo.errors import Unsupported
+from hilo.ir.dims import ComputedSize
 from hilo.ir.module import Function, Module, parameter
 from hilo.ir.op import GET, PARAMETER, Op
 from hilo.ir.types import TensorType
-from hilo.passes.computed_size import ComputedSize
 from hilo.passes.quantized import lower_quantized
 from hilo.passes.shapes import refine
 from hilo.record import record

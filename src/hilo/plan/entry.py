@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING
 
 from hilo.ir.dims import Atom, Number, Size, larger, smaller
 from hilo.kernels.lowered import Phase
-from hilo.loop import sizes
 from hilo.loop.builder import I8, I32, I64, PTR, Builder, Func, Node
-from hilo.loop.inline import inline, size
 from hilo.plan.program import Buffer, Call, Copy, HostCall, Program, Step, Switch, While
 
 if TYPE_CHECKING:
@@ -178,7 +176,7 @@ class Writer:
         b, root = self.b, buffer.root()
         if root.kind == "temp":
             base = self.arena if root.inside is None else self.address(root.inside)
-            return b.gep(base, sizes.node(b, root.offset))
+            return b.gep(base, b.i64(root.offset))
         if root.kind == "pointer":
             node = self.pointers.get(root)
             return node if node is not None else b.load(b.gep(self.frame, self.layout.slots[root]), PTR)
@@ -234,6 +232,8 @@ class Writer:
     def call(self, s: Call) -> None:
         b = self.b
         if self.loops and self.inlines(s):
+            from hilo.loop.inline import inline
+
             pointers = [self.address(x) for x in s.buffers]
             for phase in s.lowered.phases:
                 inline(b, phase.func, pointers, (b.i64(0), b.i64(phase.units)))
@@ -250,7 +250,7 @@ class Writer:
             units, fn = b.i64(phase.units), phase.func.name
             if phase.units > 1 and phase.units * phase.unit_cost > INLINE_COST:
                 parallel_for = b.load(b.gep(self.ctx, _CTX_PARALLEL_FOR), PTR, invariant=True)
-                chunk = sizes.node(b, chunk_units(phase))
+                chunk = b.i64(chunk_units(phase))
                 b.callptr(parallel_for, (self.ctx, b.funcptr(fn), self.frame, units, chunk))
             else:
                 b.call(fn, (self.frame, b.i64(0), units))
@@ -298,7 +298,7 @@ class Writer:
         for i, x in enumerate((*s.operands, *s.results)):
             b.store(b.gep(self.frame, 8 * i), self.address(x))
         for k, n in enumerate(open_dims(s)):
-            b.store(b.gep(self.frame, -8 * (k + 1)), sizes.node(b, n))
+            b.store(b.gep(self.frame, -8 * (k + 1)), b.i64(n))
         fn = b.load(b.gep(self.ctx, _CTX_HOST_CALL), PTR, invariant=True)
         self.leave_on_error(b.callptr(fn, (self.ctx, b.i64(s.index), self.frame), I32))
 
@@ -313,6 +313,8 @@ class Writer:
             return False
         if sum(p.units * p.unit_cost for p in phases) > INLINE_NS:
             return False
+        from hilo.loop.inline import size
+
         nodes = sum(size(p.func, INLINE_NODES) for p in phases)
         if nodes > min(INLINE_NODES, self.room):
             return False
@@ -322,11 +324,11 @@ class Writer:
     def dynamic_phase(self, phase: Phase) -> None:
         """A phase whose number of units is known only now: so is whether it is worth other threads."""
         b, fn = self.b, phase.func.name
-        units = sizes.node(b, phase.units)
+        units = b.i64(phase.units)
 
         def parallel() -> None:
             parallel_for = b.load(b.gep(self.ctx, _CTX_PARALLEL_FOR), PTR, invariant=True)
-            chunk = sizes.node(b, chunk_units(phase))
+            chunk = b.i64(chunk_units(phase))
             b.callptr(parallel_for, (self.ctx, b.funcptr(fn), self.frame, units, chunk))
 
         def once() -> None:
@@ -344,11 +346,11 @@ class Writer:
         target, source = self.address(s.target), self.address(s.source)
         kinds = (s.source.root().kind, s.target.root().kind)
         if "pointer" not in kinds and kinds != ("argument", "result"):  # those may be one place: loops, donation
-            self.b.memcpy(target, source, sizes.node(self.b, s.source.nbytes))
+            self.b.memcpy(target, source, self.b.i64(s.source.nbytes))
             return
 
         def differ() -> None:
-            self.b.memcpy(target, source, sizes.node(self.b, s.source.nbytes))
+            self.b.memcpy(target, source, self.b.i64(s.source.nbytes))
 
         b = self.b
         b.if_(b.cmp("ne", b.convert("ptrtoint", target, "i64"), b.convert("ptrtoint", source, "i64")), differ)

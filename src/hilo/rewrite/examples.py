@@ -4,7 +4,6 @@ ir."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import count
 from typing import Any
 
 from hilo.errors import Error
@@ -13,14 +12,7 @@ from hilo.ir.module import Function, parameter, topological
 from hilo.ir.op import PARAMETER, Op
 from hilo.ir.types import TensorType
 from hilo.rewrite.pattern import Const, Literal, Node, Pattern, Var, splat
-from hilo.rewrite.rules import Rule
-
-_COUNT = count()
-
-
-def arg(dtype: DType, *shape: int) -> Op:
-    """A parameter for an example."""
-    return parameter(next(_COUNT), TensorType(dtype, shape))
+from hilo.rewrite.rules import Rule, argument
 
 
 def instances(rule: Rule, dtype: DType) -> Iterator[Op]:
@@ -68,7 +60,7 @@ class _Instance:
     def var(self, q: Var) -> Any:
         if q.name not in self.made:
             value = self.values.get(q.name, self.default)
-            self.made[q.name] = parameter(next(_COUNT), self.typed(value)) if isinstance(value, TensorType) else value
+            self.made[q.name] = argument(self.typed(value)) if isinstance(value, TensorType) else value
         found = self.made[q.name]
         if q.kinds and isinstance(found, Op):
             assert found.dtype.kind in q.kinds

@@ -17,6 +17,17 @@ def regions(op: Op) -> Iterator[Function]:
             yield from value
 
 
+def has_regions(f: Function) -> bool:
+    """Whether an op of `f` has regions, which is a property of its kind."""
+    seen = set()
+    for o in f.ops:
+        if o.kind not in seen:
+            seen.add(o.kind)
+            if any(True for _ in regions(o)):
+                return True
+    return False
+
+
 def any_op(f: Function, asks: Callable[[Op], bool]) -> bool:
     """Whether `asks` says yes to an op of `f` or of its regions; each region is looked at once."""
     seen: set[int] = set()

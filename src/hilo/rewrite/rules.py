@@ -5,14 +5,29 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from types import CodeType
 from typing import Any
 
+from hilo.ir.dtypes import DType
+from hilo.ir.module import parameter
 from hilo.ir.op import Op, OpDef
+from hilo.ir.types import TensorType
 from hilo.rewrite.compiler import Compiler, Match, readings, required_kinds
 from hilo.rewrite.pattern import Pattern, Symbol
 
 Place = tuple[CodeType, int]  # code, and an instruction in it
+_ARGUMENTS = count()
+
+
+def arg(dtype: DType, *shape: int) -> Op:
+    """A parameter for an example."""
+    return argument(TensorType(dtype, shape))
+
+
+def argument(t: TensorType) -> Op:
+    """A parameter for an example, of type `t`."""
+    return parameter(next(_ARGUMENTS), t)
 
 
 def caller(depth: int) -> Place:

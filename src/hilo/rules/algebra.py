@@ -16,7 +16,6 @@ from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.ops.regions import sole_op
 from hilo.rewrite import Const, RuleSet, Splat, Var
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import (
     abs_,
     add,
@@ -36,6 +35,7 @@ from hilo.rewrite.ops import (
     xor,
 )
 from hilo.rewrite.pattern import splat
+from hilo.rewrite.rules import arg
 
 x, y, c, d = Var("x"), Var("y"), Var("c"), Var("d")
 n = Var("n", "iu")  # an integer

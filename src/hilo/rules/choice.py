@@ -9,9 +9,9 @@ from hilo.ir.dtypes import i1
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import Const, RuleSet, Splat, Var
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import and_, broadcast_in_dim, compare, convert, not_, or_, select
 from hilo.rewrite.pattern import splat
+from hilo.rewrite.rules import arg
 
 x, y, c, d, k = Var("x"), Var("y"), Var("c"), Var("d"), Var("k")
 b = Var("b", "b")

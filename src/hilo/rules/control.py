@@ -12,10 +12,10 @@ from hilo.ir.op import Array, Op
 from hilo.ir.types import Results, TensorType
 from hilo.rewrite import PACK, RuleSet
 from hilo.rewrite.bodies import instantiate
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import add, case, convert, get_tuple_element, if_, tuple_
 from hilo.rewrite.pattern import constant, splat
 from hilo.rewrite.regions import Effects
+from hilo.rewrite.rules import arg
 
 CONTROL = RuleSet("control")
 

@@ -6,9 +6,9 @@ from hilo.ir.dtypes import COMMON, DType
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import RuleSet, Var
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import complex_, convert, imag, real
 from hilo.rewrite.pattern import splat
+from hilo.rewrite.rules import arg
 
 x, y = Var("x"), Var("y")
 CONVERT = RuleSet("convert")

@@ -10,9 +10,9 @@ from hilo.ir.dtypes import DType, i32
 from hilo.ir.op import Array, Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import RuleSet, Var
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import dot_general, dynamic_slice, reshape, transpose
 from hilo.rewrite.pattern import constant
+from hilo.rewrite.rules import arg
 
 x, y, p = Var("x"), Var("y"), Var("p")
 DOT = RuleSet("dot")

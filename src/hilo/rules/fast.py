@@ -8,7 +8,6 @@ from hilo.ir.dtypes import DType, i1, i32
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import Const, RuleSet, Splat, Var
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import (
     add,
     and_,
@@ -30,6 +29,7 @@ from hilo.rewrite.ops import (
     subtract,
 )
 from hilo.rewrite.pattern import splat
+from hilo.rewrite.rules import arg
 
 x, y, c, d = Var("x"), Var("y"), Var("c"), Var("d")
 r = Var("r", "f")

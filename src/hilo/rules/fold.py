@@ -8,19 +8,24 @@ everywhere stays one value: such a fold costs nothing, whatever the size. Import
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from hilo.errors import Error
 from hilo.ir.dtypes import DType, i1
-from hilo.ir.interpret import evaluate
 from hilo.ir.op import Array, Attrs, Op
 from hilo.ir.types import TensorType
+from hilo.later import Later
 from hilo.rewrite import RuleSet
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import symbol
 from hilo.rewrite.pattern import Symbol, constant, splat
+from hilo.rewrite.rules import arg
+
+if TYPE_CHECKING:
+    from hilo.ir import interpret
+else:
+    interpret = Later("hilo.ir.interpret")
 
 #: Elementwise ops that every path computes to the same bits.
 EXACT: Final = (
@@ -130,7 +135,7 @@ def _constant(op: Op, arrays: list[np.ndarray]) -> Op | None:
     assert isinstance(op.type, TensorType)
     try:
         with np.errstate(all="ignore"):
-            value = evaluate(op, arrays)
+            value = interpret.evaluate(op, arrays)
     except Error:
         return None
     value = np.asarray(value)

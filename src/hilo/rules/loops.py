@@ -14,9 +14,9 @@ from hilo.ir.op import Attrs, Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import RuleSet
 from hilo.rewrite.bodies import Needs, instantiate, restrict
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import add, case, compare, if_, reduce, while_
 from hilo.rewrite.pattern import splat
+from hilo.rewrite.rules import arg
 from hilo.rules.control import branches_example, is_pure, pack
 
 LOOPS = RuleSet("loops")

@@ -8,10 +8,9 @@ from hilo.ir.op import Op
 from hilo.ir.types import Results, TensorType
 from hilo.ops.regions import sole_op, widened
 from hilo.rewrite import PACK, RuleSet
-from hilo.rewrite.bodies import instantiate
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import add, broadcast_in_dim, map_, maximum, multiply, reduce, reshape, subtract, transpose
 from hilo.rewrite.pattern import COMMUTATIVE
+from hilo.rewrite.rules import arg
 
 REDUCE = RuleSet("reduce")
 
@@ -51,6 +50,8 @@ def reduce_of_single_elements(op: Op) -> Op | None:
         return None
     inits = [broadcast_in_dim(i, broadcast_dimensions=(), type=i.tensor.with_shape(shape)) for i in op.operands[n:]]
     elements = [reshape(o, type=o.tensor.with_shape(shape)) for o in op.operands[:n]]
+    from hilo.rewrite.bodies import instantiate
+
     results = instantiate(wide, [*inits, *elements])[1]
     return PACK.make(results) if isinstance(op.type, Results) else results[0]
 
@@ -104,4 +105,6 @@ def map_of_elementwise(op: Op) -> Op | None:
     wide = widened(body, op.operands[0].shape)
     if wide is None or len(wide.results) != 1 or wide.results[0].type is not op.type:
         return None
+    from hilo.rewrite.bodies import instantiate
+
     return instantiate(wide, op.operands)[1][0]

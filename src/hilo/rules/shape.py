@@ -7,8 +7,8 @@ from hilo.ir.dtypes import f32
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType, Type
 from hilo.rewrite import RuleSet, Var
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import bitcast_convert, broadcast_in_dim, iota, reshape, reverse, transpose
+from hilo.rewrite.rules import arg
 
 x, p, q, t = Var("x"), Var("p"), Var("q"), Var("t")
 SHAPE = RuleSet("shape")

@@ -10,7 +10,6 @@ from hilo.ir.dtypes import DType, i32
 from hilo.ir.op import Array, Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import Literal, RuleSet, Var
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import (
     broadcast_in_dim,
     concatenate,
@@ -22,6 +21,7 @@ from hilo.rewrite.ops import (
     slice_,
 )
 from hilo.rewrite.pattern import constant
+from hilo.rewrite.rules import arg
 
 x, y, v = Var("x"), Var("y"), Var("v")
 b, e, s = Var("b"), Var("e"), Var("s")  # start_indices, limit_indices, strides

@@ -8,9 +8,9 @@ from hilo.ir.module import region
 from hilo.ir.op import Attrs, Op
 from hilo.ir.types import TensorType
 from hilo.rewrite import RuleSet, Var
-from hilo.rewrite.examples import arg
 from hilo.rewrite.ops import add, maximum, multiply, negate, reduce, reshape, symbol, transpose
 from hilo.rewrite.pattern import splat
+from hilo.rewrite.rules import arg
 from hilo.rules.fold import EXACT
 from hilo.rules.shape import inserted_units
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hilo.errors import Error
 from hilo.ir.types import Type
 from hilo.runtime import _native
-from hilo.runtime.chain import Chain
+
+if TYPE_CHECKING:
+    from hilo.runtime.chain import Chain
 
 
 class Executable:

@@ -7,7 +7,7 @@ dense integer elements tuples, enums strings; structs of dimension numbers are s
 from __future__ import annotations
 
 from math import prod
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -15,12 +15,17 @@ from hilo.errors import Error, Unsupported
 from hilo.formats.mlir_text import schema
 from hilo.formats.mlir_text.attr_kinds import Spread, misfit
 from hilo.formats.mlir_text.cursor import Cursor
-from hilo.formats.mlir_text.dense import from_bytes, nested_tuple, parse_dense, round_to
 from hilo.formats.mlir_text.structs import enum, struct_fields
 from hilo.formats.mlir_text.types import parse_function_type, parse_type
 from hilo.ir.dtypes import f64, from_mlir, i64
 from hilo.ir.op import Array, Attrs, Opaque
 from hilo.ir.types import TensorType
+from hilo.later import Later
+
+if TYPE_CHECKING:
+    from hilo.formats.mlir_text import dense
+else:
+    dense = Later("hilo.formats.mlir_text.dense")
 
 _MAX_TUPLE = 1 << 20  # elements of a dense integer attribute that becomes a tuple
 
@@ -150,7 +155,7 @@ def parse_attribute(c: Cursor) -> Any:
             if value.type.dtype.kind in "biu":
                 if prod(max(d, 1) for d in value.data.shape) > _MAX_TUPLE:
                     raise c.error(f"an attribute of shape {value.data.shape} is too large")
-                return nested_tuple(value.data)
+                return dense.nested_tuple(value.data)
             return value
         if token.startswith("array<"):
             return _array(c)
@@ -212,11 +217,11 @@ def _number(c: Cursor) -> int | float:
             raise c.error(f"'{token}' is not an integer", start)
         if is_hex and dtype is not None:
             try:
-                return float(parse_dense(token, TensorType(dtype)).scalar)
+                return float(dense.parse_dense(token, TensorType(dtype)).scalar)
             except Error as e:
                 raise c.error(e.message, start) from None
         value = float(token)
-        return value if dtype is None or dtype.bits == 64 else float(round_to(np.array([value]), dtype)[0])
+        return value if dtype is None or dtype.bits == 64 else float(dense.round_to(np.array([value]), dtype)[0])
     digits = token.lstrip("-")
     if not (is_hex or (digits.isascii() and digits.isdecimal())) or len(digits) > 40:
         raise c.error(f"'{token[:44]}' is not an integer", start)
@@ -235,7 +240,7 @@ def _typed_number(c: Cursor) -> Array:
     value = _number(c)
     token = c.tokens[c.at - 1]
     t = TensorType(from_mlir(token) or (f64 if isinstance(value, float) else i64))
-    return Array(np.asarray(value).astype(t.dtype.np)) if isinstance(value, bool) else parse_dense(repr(value), t)
+    return Array(np.asarray(value).astype(t.dtype.np)) if isinstance(value, bool) else dense.parse_dense(repr(value), t)
 
 
 def parse_elements(c: Cursor) -> Array:
@@ -253,7 +258,7 @@ def parse_elements(c: Cursor) -> Array:
         raise c.error("a dense literal needs a tensor type", start)
     try:
         if token.startswith("dense<"):
-            return parse_dense(token[6:-1], t)
+            return dense.parse_dense(token[6:-1], t)
         return _resource(token[15:-1].strip(), t, c)
     except Error as e:
         raise c.error(e.message, start, type(e)) from None
@@ -264,7 +269,7 @@ def _resource(name: str, t: TensorType, c: Cursor) -> Array:
         raise Unsupported(f"the file holds no data for dense_resource<{name}> (was it printed with elided resources?)")
     if not t.is_static:
         raise Error("a dense resource needs a static shape")
-    return from_bytes(c.resources[name], t)
+    return dense.from_bytes(c.resources[name], t)
 
 
 def _array(c: Cursor) -> tuple[Any, ...]:
@@ -278,7 +283,7 @@ def _array(c: Cursor) -> tuple[Any, ...]:
     if not colon:
         return ()
     try:
-        values = parse_dense(f"[{items}]", TensorType(dtype, (items.count(",") + 1,))).data
+        values = dense.parse_dense(f"[{items}]", TensorType(dtype, (items.count(",") + 1,))).data
     except Error as e:
         c.at -= 1
         raise c.error(e.message) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from hilo.formats.mlir_text import forms, special
+from hilo.formats.mlir_text import forms
 from hilo.formats.mlir_text.names import CHECKS, MHLO_FUNCTIONS
 from hilo.formats.mlir_text.parser import Parser, Syntax
 from hilo.ir.op import Op
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 
 # Files of forms that not every program has.
-checks, convolution, generic, shardy, structured = (
-    Later(f"hilo.formats.mlir_text.{file}") for file in ("checks", "convolution", "generic", "shardy", "structured")
+checks, convolution, generic, shardy, special, structured = (
+    Later(f"hilo.formats.mlir_text.{file}")
+    for file in ("checks", "convolution", "generic", "shardy", "special", "structured")
 )
 _MARKS: Final = ("sharding_constraint", "reshard", "data_flow_edge", "propagation_barrier", "sharding_group")
 _COMPUTATIONS: Final = ("manual_computation", "named_computation")
