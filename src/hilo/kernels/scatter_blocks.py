@@ -172,16 +172,16 @@ class InBlocks(ScatterCode):
         changed, updates = (pointer(b, self.func.params[0], k) for k in (0, 2))
         later = self._read(numbers, b.smin(b.add(i, AHEAD), b.sub(everything, 1)))
 
-        def fetch(array: Node, at: Node) -> None:
+        def fetch(array: Node, at: Node, write: bool = False) -> None:
             row = b.gep(array, b.mul(at, self.row))
 
             def line(offset: Node) -> None:
-                b.prefetch(b.gep(row, offset))
+                b.prefetch(b.gep(row, offset), write=write)
 
             b.for_(0, min(self.row, FETCHED), LINE, line)
 
         fetch(updates, later)
-        b.if_(same, lambda: fetch(changed, self._read(rows, later)))
+        b.if_(same, lambda: fetch(changed, self._read(rows, later), write=True))
         number = self._read(numbers, i)
         t = self.results[0].type
         self.results = [Buffer(base, t, RESULT_ALIGN)]
