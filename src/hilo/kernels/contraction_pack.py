@@ -4,7 +4,7 @@ type that is accumulated. Imports loop, kernels."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from hilo.ir.dtypes import DType
 from hilo.kernels.contraction_algebra import Dim
@@ -17,6 +17,7 @@ from hilo.loop.index import Index
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
+COPIED: Final = 512  # bytes of a row from which the system's function copies it as quickly as a loop of our own
 Unit = Callable[[Builder, Node, Node], None]  # (b, bufs, unit)
 
 
@@ -69,10 +70,22 @@ def rows_unit(
     size = to.itemsize
     lanes = max(1, target.vector_bytes // max(size, dtype.itemsize, 4 if dtype.bits <= 16 and dtype.is_float else 1))
 
+    def is_copy(at: Callable[[Index], Index]) -> bool:
+        """Whether a row is copied as it lies, and long enough for the system's function."""
+        if dtype is not to or change is not None or not isinstance(columns, int) or columns * size < COPIED:
+            return False
+        return columns == 1 or at(index.lane_numbers(columns)).lane_stride == 1
+
     def unit(b: Builder, bufs: Node, u: Node) -> None:
         src, dst = pointers(b, bufs)
         bt, r = index.delinear(index.loop_var(u, 0, batch * rows), (batch, rows))
         line = b.gep(dst, b.mul(u, ld * size))
+        if is_copy(lambda at: source(bt, r, at)):
+            b.memcpy(line, b.gep(src, index.node(b, source(bt, r, index.ZERO) * size)), columns * size)
+            b.func.attrs["outer"] = True
+            if pad:
+                b.memset(b.gep(line, columns * size), 0, pad * size)
+            return
 
         def turn(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
             for v in vectors:
