@@ -391,10 +391,12 @@ def choices(options: Options, machine: Target) -> AbstractContextManager[None]:
 def tuned_values(options: Options, machine: Target) -> Lookup | None:
     """What `hilo tune` found for kernels on this machine, if anything was."""
     from hilo.kernels.pins import content
-    from hilo.runtime.stores import tuned_of
+    from hilo.runtime.stores import is_tuned, tuned_of
 
-    store = tuned_of(options, machine) if options.tuned and options.opt else None
-    return None if store is None or store.is_empty else lambda op: store.get(content(op))
+    if not (options.tuned and options.opt and is_tuned(options.cache_dir)):
+        return None
+    store = tuned_of(options, machine)
+    return lambda op: store.get(content(op))
 
 
 def estimated_cost(program: Program) -> float:

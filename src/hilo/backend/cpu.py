@@ -69,10 +69,11 @@ target_machine = cache(new_target_machine)
 
 
 @cache
-def data_layout(triple: str) -> str:
-    """How LLVM lays data out on a machine, in its notation."""
+def data_layout(triple: str, cpu: str = "", features: str = "") -> str:
+    """How LLVM lays data out on a machine, in its notation. The triple decides; of the machine that is asked, which
+    takes time to make, most programs have need anyway."""
     lib = library()
-    layout = lib.CreateTargetMachineData(target_machine(triple, "", ""))
+    layout = lib.CreateTargetMachineData(target_machine(triple, cpu, features, 0))
     try:
         return text_of("CopyStringRepOfTargetData", layout)
     finally:

@@ -45,7 +45,8 @@ def emit(funcs: Sequence[Func], target: Target, public: Collection[str] | None =
     written = [f for f in funcs if f not in assembled]
     module.defined.update(f.name for f in written)
     parts += [_Emitter(module, f).text(f.name in private) for f in written]
-    head = f'target triple = "{target.triple}"\ntarget datalayout = "{data_layout(target.triple)}"\n'
+    layout = data_layout(target.triple, target.cpu, target.features)
+    head = f'target triple = "{target.triple}"\ntarget datalayout = "{layout}"\n'
     parts += [f"{name} = internal constant [{len(v)} x i64] [{', '.join([f'i64 {x}' for x in v])}], align 8"
               for v, name in module.data.items()]  # fmt: skip
     declared = [d for name, d in sorted(module.declared.items()) if name not in module.defined]

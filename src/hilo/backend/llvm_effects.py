@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hilo.backend.constants import known_lanes
 from hilo.backend.llvm_text import SCALARS, Writer, type_text
 from hilo.loop.nodes import Node, VType
 
@@ -53,6 +52,8 @@ class Effects(Writer):
         A mask of constants with one lane set is done by hand: LLVM 22 for x86 stores too many bytes where the value is
         a truncated one (it narrows the value, then stores it as wide as it was).
         """
+        from hilo.backend.constants import known_lanes
+
         lanes = known_lanes(node.args[-1])
         if lanes is not None and sum(lanes) == 1:
             return self.one_lane(node, t, lanes.index(1), stored)

@@ -10,17 +10,17 @@ from hilo.errors import Unsupported
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.kernels import elementwise
-from hilo.kernels.epilogue import Epilogue, Source
 from hilo.kernels.lowered import Lowered
 from hilo.loop import index
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
-from hilo.ops.fusion import Elements, composes, contracts, wrap
+from hilo.ops.fusion import Elements, composes, contracts, turns, wrap
 from hilo.ops.trace import trace
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
+    from hilo.kernels.epilogue import Source
 
 
 def lower(op: Op, target: Target) -> Lowered:
@@ -41,14 +41,19 @@ def lower(op: Op, target: Target) -> Lowered:
         return attention_online.lower(op, target)
     if op.attrs["kind"] == "contraction":
         return lower_contraction(op, target)
-    from hilo.kernels import transpose
+    if any(map(turns, body.ops)):
+        from hilo.kernels import transpose
 
-    tiled = transpose.lower_fused(body, n, target)
-    return tiled if tiled is not None else elementwise.lower(body, range(n), n, target)
+        tiled = transpose.lower_fused(body, n, target)
+        if tiled is not None:
+            return tiled
+    return elementwise.lower(body, range(n), n, target)
 
 
 def lower_contraction(op: Op, target: Target) -> Lowered:
     """The kernel of a contraction with what is computed from it, element by element."""
+    from hilo.kernels.epilogue import Epilogue
+
     body = op.attrs["body"]
     (hero,) = (o for o in body.ops if contracts(o))
     (result,) = body.results

@@ -14,7 +14,6 @@ from hilo.ir.dtypes import DType, dtype
 from hilo.ir.module import region
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
-from hilo.ops.regions import sole_op
 from hilo.rewrite import Const, RuleSet, Splat, Var
 from hilo.rewrite.ops import (
     abs_,
@@ -137,6 +136,8 @@ def never_negative_zero(x: Op, depth: int = 4) -> bool:
     if name == "convert":
         return x.operands[0].dtype.kind in "biu"
     if name == "reduce":  # a sum of which one term is 0.0: only a sum of nothing but -0.0 is -0.0
+        from hilo.ops.regions import sole_op
+
         return (
             sole_op(x.attrs["body"]) == "add" and len(x.operands) == 2 and never_negative_zero(x.operands[1], depth - 1)
         )

@@ -9,6 +9,7 @@ from hilo.ir.types import TensorType, Type
 from hilo.rewrite import RuleSet, Var
 from hilo.rewrite.ops import bitcast_convert, broadcast_in_dim, iota, reshape, reverse, transpose
 from hilo.rewrite.rules import arg
+from hilo.rules.units import inserted_units
 
 x, p, q, t = Var("x"), Var("p"), Var("q"), Var("t")
 SHAPE = RuleSet("shape")
@@ -16,17 +17,6 @@ SHAPE = RuleSet("shape")
 
 def _f32(*shape: int) -> TensorType:
     return TensorType(f32, shape)
-
-
-def inserted_units(inner: tuple[int, ...], outer: tuple[int, ...]) -> tuple[int, ...] | None:
-    """Where each dim of `inner` is in `outer` if `outer` is `inner` with dims of size 1 put in; else None."""
-    where: list[int] = []
-    for d, n in enumerate(outer):
-        if len(where) < len(inner) and n == inner[len(where)]:
-            where.append(d)
-        elif n != 1:
-            return None
-    return tuple(where) if len(where) == len(inner) else None
 
 
 # ---- transpose

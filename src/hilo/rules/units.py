@@ -12,7 +12,6 @@ from hilo.rewrite.ops import add, maximum, multiply, negate, reduce, reshape, sy
 from hilo.rewrite.pattern import splat
 from hilo.rewrite.rules import arg
 from hilo.rules.fold import EXACT
-from hilo.rules.shape import inserted_units
 
 x, p = Var("x"), Var("p")
 UNITS = RuleSet("units")
@@ -23,6 +22,17 @@ _ELEMENTWISE = (
     "chlo_atan", "chlo_atanh", "chlo_conj", "chlo_cosh", "chlo_digamma", "chlo_erf", "chlo_erf_inv", "chlo_erfc",
     "chlo_is_inf", "chlo_lgamma", "chlo_next_after", "chlo_sinh", "chlo_square", "chlo_tan",
 )  # fmt: skip
+
+
+def inserted_units(inner: tuple[int, ...], outer: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Where each dim of `inner` is in `outer` if `outer` is `inner` with dims of size 1 put in; else None."""
+    where: list[int] = []
+    for d, n in enumerate(outer):
+        if len(where) < len(inner) and n == inner[len(where)]:
+            where.append(d)
+        elif n != 1:
+            return None
+    return tuple(where) if len(where) == len(inner) else None
 
 
 def _only_units(a: tuple[int, ...], b: tuple[int, ...]) -> bool:

@@ -24,6 +24,21 @@ def default_directory() -> str | None:
     return os.path.join(home, ".cache", "hilo") if home != "~" else None
 
 
+def tuned_folder(directory: str) -> str | None:
+    """Where what was measured is kept, beside the cache in `directory` ("": the default one)."""
+    root = os.path.expanduser(directory) if directory else default_directory()
+    return None if root is None else os.path.join(root, "tuned")
+
+
+def is_tuned(directory: str) -> bool:
+    """Whether anything was ever measured and kept beside the cache in `directory`: looking further is no use if not."""
+    folder = tuned_folder(directory)
+    try:
+        return folder is not None and os.path.isdir(folder)
+    except (OSError, ValueError):
+        return False
+
+
 def cache_of(options: Options) -> Cache:
     """The cache that the options name."""
     return _cache(options.cache_dir, options.cache, options.cache_explain)

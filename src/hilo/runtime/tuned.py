@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from hilo.runtime.stores import default_directory
+from hilo.runtime.stores import is_tuned, tuned_folder
 
 if TYPE_CHECKING:
     from hilo.runtime.cache import Cache, Key
 
-FOLDER: Final = "tuned"
 LIMIT: Final = 64 << 20  # bytes of entries
 
 
@@ -23,17 +22,14 @@ class Tuned:
     """Values by kernel for the machine that `machine` describes."""
 
     def __init__(self, directory: str = "", **machine: str) -> None:
-        root = os.path.expanduser(directory) if directory else default_directory()
-        self._folder = os.path.join(root, FOLDER) if root is not None else None
+        self._directory = directory
+        self._folder = tuned_folder(directory)
         self._machine = machine
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was ever kept here: looking further is no use."""
-        try:
-            return self._folder is None or not os.path.isdir(self._folder)
-        except (OSError, ValueError):
-            return True
+        """Whether nothing was ever kept here."""
+        return not is_tuned(self._directory)
 
     def state(self) -> str:
         """Changes with every value that is kept here; empty if there are none."""
