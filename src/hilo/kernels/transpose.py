@@ -33,6 +33,7 @@ ROWS: Final = 16  # vectors held while a tile is turned
 BLOCK_BYTES: Final = (2048, 1024, 512)
 FEW_UNITS: Final = 16
 AHEAD: Final = 512  # bytes along a row of the operand that are fetched into the second-level cache; many rows are read
+LATER: Final = 2  # tiles, after which lines of the result are written to, which are fetched where stores need them
 _BITS: Final = {1: "i8", 2: "i16", 4: "f32", 8: "f64"}  # whatever the type: bits are moved
 
 
@@ -250,6 +251,10 @@ class _Tiles:
         m = (to * self.itemsize).multiple | RESULT_ALIGN | step
         align = max(m & -m, self.itemsize)
         past = self.streaming and mask is None and align >= min(t.lanes * self.itemsize, RESULT_ALIGN)
+        if self.far and not past and self.epilogue is None and high == self.rows:
+            ahead = LATER * self.rows * step + t.lanes * self.itemsize - 1  # the line that the last element is in
+            for k in range(high):
+                b.prefetch(b.gep(base, k * step + ahead), write=True)
         for k in range(high):
             value = joined(b, [block[k] for block in blocks])
             if self.epilogue is not None:
