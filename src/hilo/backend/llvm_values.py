@@ -72,11 +72,18 @@ class Values(Writer):
         if self.module.target.arch == "x86_64" and self.module.target.has_masks:
             from hilo.backend.x86_lanes import across
 
-            if code := across(how, t):
-                part = type_text(t.with_lanes(16 // t.size))
-                pair = f"{{ {part}, {part} }}"
-                both = self.op(f'call {pair} asm "{code}", "=&x,=&x,x"({self.arg(v)})')
-                return self.op(f"extractelement {part} {self.op(f'extractvalue {pair} {both}, 0')}, i64 0")
+            code, operands = across(how, t)
+            if code:
+                part, one = type_text(t.with_lanes(16 // t.size)), type_text(node.type)
+                values = f"{{ {part}, {part} }}" if t.is_float else f"{{ {one}, {part}, {part} }}"
+                taken = self.arg(v)
+                if t.lanes * t.size == 64:
+                    low = ", ".join(f"i32 {i}" for i in range(t.lanes // 2))
+                    low = self.op(f"shufflevector {taken}, {type_text(t)} poison, <{t.lanes // 2} x i32> <{low}>")
+                    taken += f", {type_text(t.with_lanes(t.lanes // 2))} {low}"
+                made = self.op(f'call {values} asm "{code}", "{operands}"({taken})')
+                first = self.op(f"extractvalue {values} {made}, 0")
+                return self.op(f"extractelement {part} {first}, i64 0") if t.is_float else first
         name, n = self.names[v], t.lanes
         while n > 1:
             whole, half = type_text(t.with_lanes(n)), type_text(t.with_lanes(n // 2))

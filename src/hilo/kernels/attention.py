@@ -16,6 +16,7 @@ from hilo.kernels import contraction, rows
 from hilo.kernels.contraction_algebra import Dim, classify, one_stride
 from hilo.kernels.contraction_pack import offset
 from hilo.kernels.elementwise import new_func
+from hilo.kernels.items import digest
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, pointer
 from hilo.kernels.pins import choose
@@ -91,6 +92,7 @@ class Attention(Parts):
         if (len(self.kept()) + 1) * high * self.columns * itemsize + max(p.scratch for p in lowered) > STACK:
             return None
         func = new_func("attention")
+        self.is_outer = func.attrs["outer"] = all(q.func.attrs.get("outer") for p in lowered for q in p.phases)
         b = Builder(func)
         bufs, begin, end = func.params
 
@@ -111,6 +113,9 @@ class Attention(Parts):
         b.for_(begin, end, 1, unit)
         b.ret()
         helpers: dict[str, Func] = {h.name: h for p in lowered for q in p.phases for h in q.helpers}
+        if self.is_outer:
+            own = region.phases[0].func
+            helpers[own.name] = own
         cost = region.phases[0].unit_cost * high
         cost += sum(q.units * q.unit_cost for p in found[high] or () for q in p.phases)
         main = Phase(func, self.batches * count, cost, list(helpers.values()))
@@ -173,6 +178,11 @@ class Attention(Parts):
                 shared = (at, k) in self.own_rows.in_place and not any(p in self.local for p in self.in_place(at, k))
                 self.local[self.region, k] = self.local[self.first, 0] if shared else room(t.dtype.itemsize)
         self.space = b.alloca(max(scratch, 64), RESULT_ALIGN)
+        if self.is_outer:
+            own = self.own_rows.phases[0].func
+            own.attrs.update(inline="never", rare=True)
+            own.name = f"attention_rows_{digest(own)}"
+            self.pointers = b.alloca(8 * (len(self.region.operands) + len(_types(self.region))))
 
     def in_place(self, at: int, k: int) -> list[tuple[Op, int]]:
         """Results before `k` that may lie in the place of operand `at`, too."""
@@ -212,10 +222,19 @@ class Attention(Parts):
         values = [behind(x) for x in self.region.operands]
         pointers = [whole(v, x.dtype.itemsize) for v, x in zip(values, self.region.operands, strict=True)]
         pointers += [whole((self.region, k), t.dtype.itemsize) for k, t in enumerate(_types(self.region))]
-        first = index.node(b, line)
-        inline(b, self.own_rows.phases[0].func, pointers, (first, b.add(first, m)))
+        self.region_rows(b, pointers, index.node(b, line), m)
         for o, lowered in zip(self.parts[2:], products[1:], strict=True):
             product(o, lowered)
+
+    def region_rows(self, b: Builder, pointers: Sequence[Node], first: Node, count: int) -> None:
+        """The region's own kernel for `count` rows: a function of its own where this one's code is made quickly."""
+        func, bounds = self.own_rows.phases[0].func, (first, b.add(first, count))
+        if not self.is_outer:
+            inline(b, func, pointers, bounds)
+            return
+        for i, x in enumerate(pointers):
+            b.store(b.gep(self.pointers, 8 * i), x)
+        b.call(func.name, (self.pointers, *bounds))
 
     # ---- one after the other
     def whole(self) -> Lowered:

@@ -74,6 +74,10 @@ class Combiner:
         t = held_type(d, lanes)
         return (Elem(d, b.const(value, t), b.const(value, t) if d.is_complex else None),)
 
+    def changes_nothing(self, b: Builder, values: Elems) -> bool:
+        """Whether accumulated values are known to leave as they are what any elements give."""
+        return pack(values) == pack(self.identity(b, values[0].lanes))
+
     def prepare(self, b: Builder, values: Iterable[Elem]) -> Elems:
         """Operands as they are accumulated: promoted, and narrow floats as the f32 that holds them."""
         values = tuple(v if v.dtype is d else arith.convert(b, v, d) for v, d in zip(values, self.results, strict=True))

@@ -19,6 +19,7 @@ from hilo.loop.element import Elem
 TYPES: Final = (f32, f16, bf16)
 _ORDERS: Final = ("sgt", "ult", "ugt")
 _ACROSS: Final = ("smax", "umin", "umax")
+_IDENTITY: Final = (-(1 << 31), -1, 0)
 _INF: Final = 0x7F800000
 _MINUS_INF: Final = _INF - (1 << 31)
 _NAN: Final = 0x7FC00000
@@ -32,8 +33,11 @@ class Extremum(Combiner):
         self.dtypes = (i32, u32, u32)
 
     def identity(self, b: Builder, lanes: int = 1) -> Elems:
-        bits = b.const(_MINUS_INF if self.name == "maximum" else _INF, I32.with_lanes(lanes))
-        return tuple(Elem(d, bits) for d in self.dtypes)
+        t = I32.with_lanes(lanes)
+        return tuple(Elem(d, b.const(v, t)) for d, v in zip(self.dtypes, _IDENTITY, strict=True))
+
+    def changes_nothing(self, b: Builder, values: Elems) -> bool:
+        return values[0].re.const == (_MINUS_INF if self.name == "maximum" else _INF)
 
     def prepare(self, b: Builder, values: Iterable[Elem]) -> Elems:
         (x,) = values

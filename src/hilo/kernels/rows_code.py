@@ -265,8 +265,9 @@ class RowCode:
         b = self.b
         ordered = not all(self.combiners[r].free for r in self.rows.reduces[k])
         if not ordered and self.rows.reduces[k]:
-            first, ones = self._initial(row, k), self._identities(row.vector.lanes, k)
-            if pack(first) != pack(ones):
+            first, count = self._initial(row, k), prod(self.p.reduced.sizes)
+            nothing = all(self.combiners[r].changes_nothing(b, e) for r, e in self._by_reduce(first, k))
+            if not (nothing and isinstance(count, int) and count):
                 state = self._combine_states(first, state, k)
         for r, values in self._by_reduce(state, k):
             finished = self.combiners[r].finish(b, values)
