@@ -11,7 +11,7 @@ from hilo.kernels import microkernel
 from hilo.kernels.contraction_bound import Panels
 from hilo.kernels.contraction_finish import Finish
 from hilo.kernels.contraction_pack import phase_func
-from hilo.kernels.contraction_plan import FAR_ROWS, OUTER_PRODUCTS, Plan, Recipe, turned_bytes
+from hilo.kernels.contraction_plan import OUTER_PRODUCTS, Plan, Recipe, turned_bytes
 from hilo.kernels.contraction_sizes import is_static, rests
 from hilo.kernels.elementwise import streams
 from hilo.kernels.lowered import Phase
@@ -105,8 +105,7 @@ class Nest(Finish):
         _, _, n, k = p.sizes
         depth = min(p.block_k if p.kind == "tile" else p.split_k, k)
         width = {"tile": p.vectors, "inner": p.vectors / p.lanes, "stream": min(p.block_n, n) / p.lanes}[p.kind]
-        read_once = p.kind == "tile" and self.far and p.sizes[1] <= p.rows
-        return max(p.rows, FAR_ROWS if read_once else 0) * width * depth >= OUTER_PRODUCTS
+        return p.rows * width * depth >= OUTER_PRODUCTS
 
     @property
     def far(self) -> bool:
@@ -210,7 +209,7 @@ class Nest(Finish):
                     start, step = (source, b_row) if panels is None else (at, row)
                     start, step, ahead_step = chosen(kept_at(j), start), chosen(row, step), chosen(row, b_row)
                 line_count = max(1, vectors * lanes * self.b_size // 64)
-                lines = -(-line_count // max(1, typical(-(-m // p.rows))))  # all tiles together fetch the whole panel
+                lines = -(-line_count // max(1, -(-p.block_m // p.rows)))  # all tiles of a unit fetch the whole panel
 
                 def tile(i: Node, rows: int) -> None:
                     by_lanes = self.target.has_lanes and self.a.column == 1 and not p.turned_a and lanes > 1

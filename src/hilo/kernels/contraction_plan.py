@@ -38,7 +38,6 @@ TURNED_BYTES: Final = 320 << 10  # of it at most, on the stack
 SIMILAR: Final = 1.03  # times as much work as with the best tile, which even units may be worth
 CROWDED_ROWS: Final = 8  # lines that one set of a first-level cache holds
 OUTER_PRODUCTS: Final = 1200  # of vectors in a micro-kernel, beside which the code that calls it does not matter
-FAR_ROWS: Final = 24  # of products, in the time that a vector of B takes to come from memory
 LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
 PAIRED_ROWS: Final = 8  # from which packing B by pairs of bf16 pays
@@ -274,7 +273,7 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     large = k * n * r.size > target.l2 and b_row * r.size >= 1024 and b_column == 1
     turned = b_column != 1 and not bound  # B lies with k contiguous: it must be packed
     whole = (m, -(-n // lanes) * lanes)
-    again = k * n * r.size * (PACK_NS if turned or large else NEAR_NS / 4), m * k * r.size * NEAR_NS / 4
+    again = k * n * r.size * (PACK_NS if turned or large else NEAR_NS), m * k * r.size * NEAR_NS / 4
     rows, vectors = choose_tile(m, n, lanes, target, lambda *tile: max(
         0.0, divide(whole, tile, bt, per_batch * bt, 1, total, again)[1] - GOOD))  # fmt: skip
     block_k, pack_panels = k, 0

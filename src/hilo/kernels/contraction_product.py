@@ -1,7 +1,7 @@
 """Products of dense matrices by the walk over tiles of convolutions: a convolution of single elements. Imports kernels.
 
 For the usual kind of product (rows of A one after the other, B a constant in panels, or few rows and a B that does not
-fit into the second-level cache), whose sums are finished while they are in the first-level cache.
+fit well into the second-level cache), whose sums are finished while they are in the first-level cache.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def planned(c: Contraction, target: Target, stored: DType, bound: bool) -> tuple
     fewest = lanes + 1 if bound and target.has_halves else 2 * lanes  # columns
     if not plain or bt != 1 or m < ROWS or n < fewest or k < 16:
         return None
-    if not bound and (m > FEW_ROWS or k * n * held.itemsize <= target.l2):
-        return None  # contraction_nest.py reads a B that stays in the second-level cache where it lies, edges and all
+    if not bound and (m > FEW_ROWS or k * n * held.itemsize <= target.l2 // 2):
+        return None  # contraction_nest.py reads a B that stays in the second-level cache where it lies
     if one_stride(c.m, "a") != k or one_stride(c.k, "a") != 1:
         return None
     if not bound and (one_stride(c.k, "b") != n or one_stride(c.n, "b") != 1):
