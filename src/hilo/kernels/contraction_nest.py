@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from hilo.ir.dims import Number, typical
+from hilo.ir.dims import Number
 from hilo.ir.types import TensorType
 from hilo.kernels import microkernel
 from hilo.kernels.contraction_bound import Panels
 from hilo.kernels.contraction_finish import Finish
 from hilo.kernels.contraction_pack import phase_func
-from hilo.kernels.contraction_plan import OUTER_PRODUCTS, Plan, Recipe, turned_bytes
+from hilo.kernels.contraction_plan import FAR_ROWS, OUTER_PRODUCTS, Plan, Recipe, turned_bytes
 from hilo.kernels.contraction_sizes import is_static, rests
 from hilo.kernels.elementwise import streams
 from hilo.kernels.lowered import Phase
@@ -105,7 +105,8 @@ class Nest(Finish):
         _, _, n, k = p.sizes
         depth = min(p.block_k if p.kind == "tile" else p.split_k, k)
         width = {"tile": p.vectors, "inner": p.vectors / p.lanes, "stream": min(p.block_n, n) / p.lanes}[p.kind]
-        return p.rows * width * depth >= OUTER_PRODUCTS
+        read_once = p.kind == "tile" and self.far and p.sizes[1] <= p.rows
+        return max(p.rows, FAR_ROWS if read_once else 0) * width * depth >= OUTER_PRODUCTS
 
     @property
     def far(self) -> bool:

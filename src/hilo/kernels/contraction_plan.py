@@ -38,6 +38,7 @@ TURNED_BYTES: Final = 320 << 10  # of it at most, on the stack
 SIMILAR: Final = 1.03  # times as much work as with the best tile, which even units may be worth
 CROWDED_ROWS: Final = 8  # lines that one set of a first-level cache holds
 OUTER_PRODUCTS: Final = 1200  # of vectors in a micro-kernel, beside which the code that calls it does not matter
+FAR_ROWS: Final = 24  # of products, in the time that a vector of B takes to come from memory
 LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
 PAIRED_ROWS: Final = 8  # from which packing B by pairs of bf16 pays
