@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from math import prod
 
 import numpy as np
@@ -70,6 +71,20 @@ def test_two_phases_with_two_transforms(monkeypatch):
     assert error(kernel(x)[0], x) <= TINY
 
 
+@pytest.mark.parametrize("target", ["x86-avx512", "x86-avx2", "x86-sse2", "scalar"])
+@pytest.mark.parametrize("n", [4802, 6000, 12600, 1 << 13, 30030])
+@pytest.mark.parametrize("dtype", [c64, c128])
+def test_blocks_that_overlap_agree(target, n, dtype):
+    """Whichever unit is the last to write an element: its bits are the same."""
+    kernel = Kernel(transform((1, n), dtype), Target.named(target))
+    assert len(kernel.lowered.phases) == 2
+    x = numbers((1, n), dtype)
+    (got,) = kernel(x, pieces=1)
+    assert error(got, x) <= TINY * 1.5
+    for pieces in (2, 5, 11):
+        np.testing.assert_array_equal(kernel(x, pieces=pieces)[0], got)
+
+
 def test_large_strides_are_streamed():
     kernel = Kernel(transform((1 << 18,), c64), Target.named("x86-avx512"))
     x = numbers((1 << 18,), c64)
@@ -116,6 +131,34 @@ def test_real_numbers_there_and_back(n, dtype):
     assert np.abs(back - x).max() <= TINY * eps * np.abs(x).max()
 
 
+@pytest.mark.parametrize("n", [4096, 9000, 1 << 15])
+def test_tables_are_exact(n):
+    """Products of the roots that a turn multiplies by are the roots, but for two roundings."""
+    s = fft_plan.split(n, 4, 8, 1 << 15).widened()
+    tables = s.tables(-1, 1, np.dtype(np.float64))
+    assert tables.size == s.places[-1]
+    *turns, _, _ = (tables[a:b] for a, b in pairwise(s.places))
+    turns = [t.reshape(shape) for t, shape in zip(turns, s.turns, strict=True)]
+    row, vector = s.n1 - 1, s.blocks2 * s.width - 1
+    columns = s.n2 - s.lanes + np.arange(s.lanes)
+
+    def told(t: np.ndarray) -> np.ndarray:
+        assert (t[..., 1] == -t[..., 2]).all()
+        return t[..., 0] + 1j * t[..., 2]
+
+    def spread(t: np.ndarray) -> np.ndarray:
+        assert (t[..., 0, :, 0] == t[..., 0, :, 1]).all()
+        assert (t[..., 1, :, 0] == -t[..., 1, :, 1]).all()
+        return t[..., 0, :, 0] + 1j * t[..., 1, :, 1]
+
+    high, low = divmod(row, s.group)
+    if len(turns) == 1:
+        got = spread(turns[0][vector, row])
+    elif len(turns) == 2:
+        got = spread(turns[0][vector, high]) * spread(turns[1][vector, low])
+    else:
+        got = told(turns[0][vector, high]) * told(turns[1][vector, low]) * spread(turns[2][row])
+    np.testing.assert_allclose(got, np.exp(-2j * np.pi * (row * columns % n) / n), rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("n", [16, 18, 26, 39, 169, 1000, 1024, 4096, 2310, 1 << 20, 15625 * 64, 1 << 24])

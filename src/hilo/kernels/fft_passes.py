@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Final
 
 from hilo.kernels.butterfly import Apart, Arithmetic, Butterfly, Complex, Interleaved
+from hilo.kernels.fft_plan import ROOT
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
 from hilo.record import record
-
-ROOT: Final = 3  # numbers of a root of unity in a table
 
 
 def near(b: Builder, at: Node) -> Node:
