@@ -172,3 +172,21 @@ def test_random_bits(algorithm: str, words: int, target: str) -> None:
                 a = np.array(numbers[:words], np.uint64)
                 for got, want in zip(kernel(a), evaluate(op, [a]), strict=True):
                     assert got.tobytes() == want.tobytes()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("dtype", [f32, bf16, c64], ids=str)
+def test_gathered_rows_are_fetched_ahead(dtype: DType, target: str) -> None:
+    """Rows of what no cache holds, by any indices, alone and with what is computed from them."""
+    n = 100 * (4 // dtype.itemsize or 1)
+    types = [TensorType(dtype, (50, n)), TensorType(i32, (300, 1)), TensorType(dtype, (n,))]
+
+    def build(x: Op, at: Op, y: Op) -> Op:
+        rows = s("gather")(x, s("add")(at, at), offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,),
+                           index_vector_dim=1, slice_sizes=(1, n))  # fmt: skip
+        return s("add")(rows, broadcast(y, (300, n), [1]))
+
+    rng = np.random.default_rng(0)
+    arrays = [random_array(rng, t) for t in types]
+    kernel = check(fused(types, build), with_small_caches(target), tolerance=0, arrays=arrays)
+    assert "llvm.prefetch" in kernel.text

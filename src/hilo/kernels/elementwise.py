@@ -6,7 +6,7 @@ loop; the outer ones are the parallel units.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final
 
@@ -19,7 +19,7 @@ from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
 from hilo.kernels.pins import choose
 from hilo.kernels.space import Space, collapse, flat
-from hilo.loop import index
+from hilo.loop import arith, index
 from hilo.loop.builder import I64, PTR, Builder, Func, Node
 from hilo.loop.element import Elem, held_type
 from hilo.loop.index import Index
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES: Final = 16 << 10  # of the widest result, per parallel unit of a loop without outer loops
 Turn = Callable[[Sequence[Index], list[Vector]], None]  # what to do for the outer indices and some vectors
+Ahead = Callable[[list[Index]], None]  # what to do for the outer indices of a later unit
+LATER: Final = 2  # units
+LINE: Final = 64  # bytes of a cache line
 UNITS: Final = 64  # parallel units that are enough
 SMALL: Final = 1 << 14  # elements below which a kernel is one unit
 NS_PER_WORK: Final = 0.35  # nanoseconds of one operation on a vector
@@ -166,7 +169,7 @@ def lower(body: Function, operands: Sequence[int], count: int, target: Target) -
             for r, e in zip(results, elems, strict=True):
                 r.store(b, position, e, v.lanes, v.mask)
 
-    nest(b, p, begin, end, turn, target)
+    nest(b, p, begin, end, turn, target, _rows_ahead(b, body, p, sources, target))
     if any(r.streaming for r in results):
         b.fence()
     b.ret()
@@ -183,8 +186,38 @@ def reading(b: Builder, buffer: Buffer, v: Vector) -> Source:
     return read
 
 
-def nest(b: Builder, p: Plan, begin: Node, end: Node, turn: Turn, target: Target) -> None:
-    """The loops of a plan around `turn(outer indices, vectors)`."""
+def _rows_ahead(b: Builder, body: Function, p: Plan, sources: Mapping[Op, Buffer], target: Target) -> Ahead | None:
+    """What fetches rows that a later unit gathers from operands that no near cache holds; None if there are none."""
+    t, sizes = body.results[0].tensor, p.space.sizes
+    if not p.space.is_static or p.block or p.outer != len(sizes) - 1 or p.outer == 0 or target.vector_bytes < 16:
+        return None
+    gathers = [o for o in body.ops if o.name == "gather" and o.shape == t.shape
+               and o.operands[0] in sources and o.operands[0].tensor.nbytes > target.l2]  # fmt: skip
+    step = LINE // t.dtype.itemsize
+    if not gathers or not 2 * step <= sizes[-1] <= 64 * step:
+        return None
+
+    def ahead(outer: list[Index]) -> None:
+        def line(iv: Node) -> None:
+            v = Vector(index.loop_var(iv, 0, sizes[-1]), 1)
+            at = p.space.indices([*outer, v.at])
+            for o in gathers:
+                x = sources[o.operands[0]]
+
+                def fetch(at: Indices, x: Buffer = x) -> Elem:
+                    x.fetch(b, index.linear(at, x.type.shape), 0)
+                    return arith.zero(b, x.type.dtype)
+
+                read = {q: reading(b, s, v) for q, s in sources.items()}
+                Elements(b, {**read, o.operands[0]: fetch})(o, at)
+
+        b.for_(0, sizes[-1], step, line)
+
+    return ahead
+
+
+def nest(b: Builder, p: Plan, begin: Node, end: Node, turn: Turn, target: Target, ahead: Ahead | None = None) -> None:
+    """The loops of a plan around `turn(outer indices, vectors)`. `ahead`: what to do for a later unit's indices."""
     sizes = p.space.sizes
     if not sizes:
         turn([], [Vector(index.ZERO, 1)])
@@ -216,6 +249,9 @@ def nest(b: Builder, p: Plan, begin: Node, end: Node, turn: Turn, target: Target
     def unit(u: Node) -> None:
         blocks = -(-n // p.block) if p.block else 1
         *outer, block = index.delinear(index.loop_var(u, 0, p.units), (*sizes[: p.outer], blocks))
+        if ahead is not None:
+            later = b.smin(b.add(u, LATER), p.units - 1)
+            ahead(index.delinear(index.loop_var(later, 0, p.units), sizes[: p.outer]))
         if p.block:
             at = index.node(b, block)
             inner(outer, b.mul(at, p.block), up_to(b.add(at, 1)))
