@@ -9,17 +9,18 @@ into chunks, which count and move in parallel; since every pass is stable, the r
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir.op import Op
+from hilo.kernels import sort_steps
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.sort_keys import Order, order_of, value_of
 from hilo.kernels.sort_merge import MergeSort
 from hilo.kernels.sort_rows import Rows
 from hilo.loop import arith, index
 from hilo.loop.arith.memory import memory_type
-from hilo.loop.builder import I1, I8, I32, I64, Builder, Node
+from hilo.loop.builder import I1, I32, I64, Builder, Func, Node
 from hilo.record import record
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ class _Radix(MergeSort):
         self.form = form
         if not form.order.partial:  # nothing is ever merged
             self.scratch, self.spare = 0, []
+        self.helpers: dict[str, Func] = {}
 
     # ---- whole rows
     def whole_rows(self) -> Phase:
@@ -143,8 +145,9 @@ class _Radix(MergeSort):
 
             def by_digits() -> None:
                 here, there = first, second
+                one_pass = self._pass if self.is_plain else self._pass_or_none
                 for k, c in enumerate(counts[:-1]):
-                    here, there = self._pass_or_none(c, f.digit(k), here, there)
+                    here, there = one_pass(c, f.digit(k), here, there)
                 digit = f.digit(len(counts) - 1)
                 self._starts(c := counts[-1], digit)
                 self._move(0, n, here, c, digit, lambda at, e: self._finish(source, result, at, e))
@@ -156,7 +159,28 @@ class _Radix(MergeSort):
 
         b.for_(begin, end, 1, unit)
         b.ret()
-        return Phase(self.func, -(-self.rows // share), share * (n * NS * (2.0 + len(f.digits)) + 100.0))
+        cost = share * (n * NS * (2.0 + len(f.digits)) + 100.0)
+        return Phase(self.func, -(-self.rows // share), cost, list(self.helpers.values()))
+
+    # ---- steps that all programs share
+    @property
+    def is_plain(self) -> bool:
+        """Whether an element is one integer, as `sort_steps` has it."""
+        return self.form.sizes == (8,)
+
+    def step(self, func: Func, args: Sequence[Node | int]) -> Node:
+        """Call one of the steps."""
+        b = self.b
+        self.helpers[func.name] = func
+        return b.call(func.name, [a if isinstance(a, Node) else b.i64(a) for a in args], func.ret)
+
+    def _pass(self, counts: Node, digit: Digit, here: Node, there: Node) -> tuple[Node, Node]:
+        """The same as `_pass_or_none`."""
+        b = self.b
+        for func in (sort_steps.starts(), sort_steps.move()):  # which that one calls
+            self.helpers[func.name] = func
+        moved = b.cmp("ne", self.step(sort_steps.one_pass(), (counts, here, there, self.n, *digit)), 0)
+        return b.select(moved, there, here), b.select(moved, here, there)
 
     def _pass_or_none(self, counts: Node, digit: Digit, here: Node, there: Node) -> tuple[Node, Node]:
         """One pass, unless all elements have the same digit; gives where they are then, and the other array."""
@@ -173,15 +197,7 @@ class _Radix(MergeSort):
 
     def _starts(self, counts: Node, digit: Digit) -> None:
         """Counts become the first places of their digits."""
-        b = self.b
-
-        def one(d: Node, total: Node) -> tuple[Node, ...]:
-            at = b.gep(counts, b.mul(d, 4))
-            n = b.load(at, I32)
-            b.store(at, total)
-            return (b.add(total, n),)
-
-        b.for_(0, digit[1] + 1, 1, one, (b.const(0, I32),))
+        self.step(sort_steps.starts(), (counts, 0, 1, digit[1] + 1))
 
     # ---- steps of chunks
     def make_chunk(self, r: Node, lo: Node, hi: Node, array: Node, counts: Node) -> None:
@@ -198,36 +214,18 @@ class _Radix(MergeSort):
         b.for_(lo, hi, 1, make)
 
     def count_chunk(self, digit: tuple[Node, int], lo: Node, hi: Node, array: Node, counts: Node) -> None:
-        b = self.b
-        b.memset(counts, 0, 4 * self.form.bins)
-        if self.form.bins != 256 or self.form.shift % 8:
-            b.for_(lo, hi, 1, lambda i: self._count(counts, self._get(array, i), digit), unroll=4)
-            return
-        place = b.gep(array, b.lshr(digit[0], 3))  # the digit is a byte of the element, lowest first
-
-        def one(i: Node) -> None:
-            at = b.gep(counts, b.mul(b.convert("zext", b.load(b.gep(place, b.mul(i, 8)), I8), "i64"), 4))
-            b.store(at, b.add(b.load(at, I32), 1))
-
-        b.for_(lo, hi, 1, one, unroll=2)
+        """How many elements of a chunk have each value of a digit. (Keys come first of what elements hold.)"""
+        self.step(sort_steps.count(), (counts, array, lo, hi, *digit))
 
     def start_chunks(self, digit: Digit, counts: Node, chunks: int) -> None:
         """Counts of all chunks of a row become first places: digit by digit, of each chunk by chunk."""
-        b, step = self.b, 4 * self.form.bins
-
-        def value(d: Node, total: Node) -> tuple[Node, ...]:
-            def chunk(c: Node, sofar: Node) -> tuple[Node, ...]:
-                at = b.gep(counts, b.add(b.mul(c, step), b.mul(d, 4)))
-                n = b.load(at, I32)
-                b.store(at, sofar)
-                return (b.add(sofar, n),)
-
-            return b.for_(0, chunks, 1, chunk, (total,))
-
-        b.for_(0, digit[1] + 1, 1, value, (b.const(0, I32),))
+        self.step(sort_steps.starts(), (counts, 4 * self.form.bins, chunks, digit[1] + 1))
 
     def move_chunk(self, digit: Digit, lo: Node, hi: Node, here: Node, there: Node, counts: Node) -> None:
         """Move the elements of a chunk."""
+        if self.is_plain:
+            self.step(sort_steps.move(), (counts, here, there, lo, hi, *digit))
+            return
         self._move(lo, hi, here, counts, digit, lambda at, e: self._put(there, at, e))
 
     def move_last(self, digit: Digit, r: Node, lo: Node, hi: Node, here: Node, counts: Node) -> None:
@@ -341,9 +339,10 @@ def _in_chunks(op: Op, form: _Form, rows: int) -> Lowered:
     space = 2 * one + table + 64
     last = len(form.digits) - 1
 
-    def of_chunks(name: str, work: Callable[[_Radix, _Chunk], None]) -> Phase:
-        """Units are chunks."""
+    def of_chunks(name: str, work: Callable[[_Radix, _Chunk], None], outer: bool = False) -> Phase:
+        """Units are chunks. `outer`: all the work is in steps that all programs share."""
         w = _Radix(op, f"sort_{name}", form)
+        w.func.attrs["outer"] = outer
         b = w.b
         _, begin, end = w.func.params
 
@@ -357,7 +356,7 @@ def _in_chunks(op: Op, form: _Form, rows: int) -> Lowered:
 
         b.for_(begin, end, 1, unit)
         b.ret()
-        return Phase(w.func, rows * chunks, size * NS)
+        return Phase(w.func, rows * chunks, size * NS, list(w.helpers.values()))
 
     def make(w: _Radix, c: _Chunk) -> None:
         def begin() -> None:
@@ -381,6 +380,7 @@ def _in_chunks(op: Op, form: _Form, rows: int) -> Lowered:
     def starts() -> Phase:
         """Units are rows."""
         w = _Radix(op, "sort_starts", form)
+        w.func.attrs["outer"] = True
         b = w.b
         _, begin, end = w.func.params
 
@@ -393,10 +393,10 @@ def _in_chunks(op: Op, form: _Form, rows: int) -> Lowered:
 
         b.for_(begin, end, 1, unit)
         b.ret()
-        return Phase(w.func, rows, form.bins * chunks * 1.0)
+        return Phase(w.func, rows, form.bins * chunks * 1.0, list(w.helpers.values()))
 
-    moves = of_chunks("move", move) if last or form.carries == "place" else None
-    counts, first_places = of_chunks("count", count) if last else None, starts()
+    moves = of_chunks("move", move, form.sizes == (8,)) if last or form.carries == "place" else None
+    counts, first_places = of_chunks("count", count, True) if last else None, starts()
     phases = [of_chunks("make", make)]
     for i in range(last + 1):
         ends = i == last and form.carries != "place"  # in the results

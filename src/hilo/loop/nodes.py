@@ -171,9 +171,10 @@ class Deferred(Func):
 
     __slots__ = ("_body", "_write")
 
-    def __init__(self, name: str, params: list[tuple[str, VType]], write: Callable[[Func], None], **attrs: Any) -> None:
+    def __init__(self, name: str, params: list[tuple[str, VType]], write: Callable[[Func], None], ret: VType = VOID,
+                 **attrs: Any) -> None:  # fmt: skip
         self._write: Callable[[Func], None] | None = None
-        super().__init__(name, params, **attrs)
+        super().__init__(name, params, ret, **attrs)
         self._write = write
 
     @property

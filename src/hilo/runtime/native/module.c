@@ -56,7 +56,21 @@ static PyObject *workers(PyObject *module, PyObject *unused) {
 
 static PyObject *ready(PyObject *module, PyObject *unused) {
     (void)module, (void)unused;
-    return Py_BuildValue("{s:N}", "conv_walk", PyLong_FromVoidPtr((void *)hilo_conv_walk));
+    PyObject *found = PyDict_New();
+    struct {
+        const char *name;
+        void *address;
+    } functions[] = {
+        {"conv_walk", (void *)hilo_conv_walk},       {"radix_starts", (void *)hilo_radix_starts},
+        {"radix_count", (void *)hilo_radix_count},   {"radix_move", (void *)hilo_radix_move},
+        {"radix_pass", (void *)hilo_radix_pass},
+    };
+    for (size_t i = 0; found && i < sizeof functions / sizeof *functions; i++) {
+        PyObject *address = PyLong_FromVoidPtr(functions[i].address);
+        if (!address || PyDict_SetItemString(found, functions[i].name, address) < 0) Py_CLEAR(found);
+        Py_XDECREF(address);
+    }
+    return found;
 }
 
 static PyObject *pjrt_api(PyObject *module, PyObject *unused) {
