@@ -227,7 +227,7 @@ def test_what_is_out_of_reach_is_an_error() -> None:
     for form, far in (("branch", 1 << 27), ("page", 1 << 32), ("i32", 1 << 31), ("low 8", 4)):
         with pytest.raises(TooFar):
             written(Kind("address", "", form), np.array([far]), before)
-    with pytest.raises(Error, match="not an object file for x86-64"):
+    with pytest.raises(Error, match="not an ELF object file for x86-64"):
         Code([compile_text(MODULE, Target.named("arm-neon"))], lambda _: 0, X86)
 
 

@@ -7,13 +7,12 @@ C library and its libm are. glibc's and musl's fma round correctly, so the resul
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
 from hilo.backend.cpu import new_target_machine
-from hilo.backend.elf import symbols as elf_symbols
 from hilo.backend.llvm_library import Engine, host
 from hilo.backend.loader import Code
 from hilo.backend.relocations import MACHINES
@@ -49,39 +48,54 @@ def load(objects: Iterable[bytes], symbols: Iterable[str],
     Raises `Error` for an object that is damaged, for a symbol that no object defines, and for one that the code needs
     and the process does not have (LLVM itself would end the process).
     """
-    objects = list(objects)
-    symbols = list(symbols)
-    defined: set[str] = set()
-    missing: set[str] = set()
-    for data in objects:
-        has, needs = elf_symbols(data)
-        defined |= has
-        missing |= needs
-    if absent := [s for s in symbols if s not in defined]:
-        raise Error(f"the compiled code has no symbol {absent[0]!r}")
-    if unknown := sorted(s for s in missing - defined if s not in ready and not in_process(s)):
-        raise Error(f"the compiled code needs symbols that this process does not have: {', '.join(unknown)}")
+    objects, symbols = list(objects), list(symbols)
     triple, _, _ = host()
     machine = MACHINES.get(triple.split("-")[0])
-    if machine is not None:
-        code = Code(objects, lambda s: ready.get(s) or address_in_process(s), machine)
-        if absent := [s for s in symbols if s not in code.symbols]:
-            raise Error(f"the compiled code has no symbol {absent[0]!r} for others")
-        return LoadedCode(code, {s: code.symbols[s] for s in symbols})
+    if machine is None:
+        return _loaded_by_llvm(objects, symbols, triple)
+    unknown: list[str] = []
+
+    def find(symbol: str) -> int:
+        address = ready.get(symbol) or address_in_process(symbol)
+        if address is None:
+            unknown.append(symbol)
+        return address or 0
+
+    code = Code(objects, find, machine)
+    _check(symbols, code.symbols, unknown)
+    return LoadedCode(code, {s: code.symbols[s] for s in symbols})
+
+
+def _loaded_by_llvm(objects: list[bytes], symbols: list[str], triple: str) -> LoadedCode:
+    from hilo.backend.elf import symbols as elf_symbols
+
+    tables = [elf_symbols(data) for data in objects]
+    defined = {s for has, _ in tables for s in has}
+    _check(symbols, defined, [s for _, needs in tables for s in needs - defined if address_in_process(s) is None])
     engine = Engine(new_target_machine(triple, "", ""), triple, objects)
     return LoadedCode(engine, {s: engine.address(s) for s in symbols})
 
 
-def address_in_process(symbol: str) -> int:
-    """The address of a symbol that the process has."""
+def _check(symbols: Iterable[str], defined: Collection[str], unknown: Iterable[str]) -> None:
+    """Raise what `load` raises for symbols that are asked for, and for those that nobody has."""
+    if absent := [s for s in symbols if s not in defined]:
+        raise Error(f"the compiled code has no symbol {absent[0]!r}")
+    if missing := sorted({*unknown}):
+        raise Error(f"the compiled code needs symbols that this process does not have: {', '.join(missing)}")
+
+
+def address_in_process(symbol: str) -> int | None:
+    """The address of a symbol that the process has, from the C library, libm or another library that is loaded for
+    all; 0 for what the loader makes, None for what there is not."""
     if symbol == TABLE:
         return 0
-    return ctypes.cast(getattr(ctypes.CDLL(None), symbol), ctypes.c_void_p).value or 0
+    try:
+        found = _process()[symbol]
+    except AttributeError:
+        return None
+    return ctypes.cast(found, ctypes.c_void_p).value or 0
 
 
 @cache
-def in_process(symbol: str) -> bool:
-    """Whether the process has `symbol`, from the C library, libm or another library that is loaded for all."""
-    if symbol == TABLE:  # made by the loader
-        return True
-    return hasattr(ctypes.CDLL(None), symbol)
+def _process() -> ctypes.CDLL:
+    return ctypes.CDLL(None)

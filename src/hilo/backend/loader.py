@@ -115,7 +115,7 @@ class _Object:
 
     def __init__(self, data: bytes, machine: Machine) -> None:
         if data[:6] != b"\x7fELF\x02\x01" or int.from_bytes(data[18:20], "little") != machine.number:
-            raise Error(f"not an object file for {machine.name}")
+            raise Error(f"not an ELF object file for {machine.name}")
         self.data, self.machine = data, machine
         start, entry, count, names = struct.unpack_from("<Q10xHHH", data, 0x28)
         self.sections = [SECTION.unpack_from(data, start + i * entry) for i in range(count)]
