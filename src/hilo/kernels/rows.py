@@ -21,7 +21,7 @@ from hilo.ir.op import Op
 from hilo.kernels.combine import Elems, initial_elem, pack, splat, unpack
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
-from hilo.kernels.memory import AHEAD
+from hilo.kernels.memory import AHEAD, RESULT_ALIGN
 from hilo.kernels.rows_code import Row, RowCode
 from hilo.kernels.rows_plan import BLOCK_TURNS, in_place_pairs, plan
 from hilo.loop import index
@@ -33,6 +33,7 @@ from hilo.ops.rows import NotRows, analyse
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
+STORED: Final = int(__import__("os").environ.get("STORED","1"))  # vectors a turn, at most, where none are accumulated: any more only make the code longer
 OUTER_CHUNKS: Final = 256  # times the work of combining chunks: how good that code is does not matter then
 
 
@@ -191,7 +192,8 @@ class _Kernel(RowCode):
         reduces = [self.rows.reduces[k] for _, k in strands]
         ordered = not all(self.combiners[r].free for rs in reduces for r in rs)
         vectorized = p.inner and not ordered
-        each = p.unroll if vectorized else 1
+        side = p.unroll if any(reduces) else min(p.unroll, STORED)  # vectors side by side
+        each = side if vectorized else 1
         owners = [k for _, k in strands for _ in range(each)]  # the pass of each of the states
         lanes = p.lanes if vectorized else strands[0][0].vector.lanes
         sizes = p.reduced.sizes
@@ -230,11 +232,21 @@ class _Kernel(RowCode):
             for _, stores in made:
                 for store in stores:
                     store()
-            for x in ahead if len(vectors) == p.unroll and vectors[0].mask is None else ():
-                for v in vectors:
+            if ahead and len(vectors) == p.unroll and vectors[0].mask is None:
+                fetch(loops, vectors)
+            return out
+
+        def fetch(loops: list[Index], vectors: list[Vector]) -> None:
+            """Bring what a later turn reads into the cache, and of unaligned rows what it stores, too."""
+            for v in vectors:
+                for x in ahead:
                     at = index.linear(self._full(strands[0][0], [*loops, v.at]), self.rows.shape)
                     x.fetch(b, at, AHEAD if p.overlap else prod(sizes) * x.type.dtype.itemsize)
-            return out
+                row, k = strands[-1]
+                for x in [self.results[i] for i, _ in self.rows.full[k]] if p.overlap else ():
+                    if x.streaming and prod(sizes) * x.type.dtype.itemsize % RESULT_ALIGN:
+                        at = index.linear(self._full(row, [*loops, v.at]), self.rows.shape)
+                        x.fetch(b, at, AHEAD // 2, write=True)
 
         def loop(depth: int, loops: list[Index], states: list[Elems]) -> list[Elems]:
             if not sizes:
@@ -255,7 +267,7 @@ class _Kernel(RowCode):
                     def turn(vs: list[Vector], nodes: tuple[Node, ...]) -> tuple[Node, ...]:
                         return flat(visit(loops, vs, unflat(nodes)))
 
-                    out = vector_loop(b, lo, hi, n, turn, lanes=lanes, unroll=p.unroll, masks=self.target.has_masks,
+                    out = vector_loop(b, lo, hi, n, turn, lanes=lanes, unroll=side, masks=self.target.has_masks,
                                       init=flat(states))  # fmt: skip
                     return unflat(out)
 
