@@ -33,7 +33,7 @@ from hilo.ops.rows import NotRows, analyse
 if TYPE_CHECKING:
     from hilo.backend.target import Target
 
-STORED: Final = int(__import__("os").environ.get("STORED","1"))  # vectors a turn, at most, where none are accumulated: any more only make the code longer
+STORED: Final = 1  # vectors a turn, at most, where nothing is accumulated: more only make the code longer
 OUTER_CHUNKS: Final = 256  # times the work of combining chunks: how good that code is does not matter then
 
 
@@ -228,11 +228,11 @@ class _Kernel(RowCode):
                     new = tuple(self._only_first(e, one) for e, one in zip(new, ones, strict=True))
                 else:
                     new = tuple(splat(b, e, old.lanes) for e, old in zip(new, out[at], strict=True))
-                out[at] = self._combine_states(out[at], new, k)
+                out[at] = self._combine_states(out[at], new, k, after=True)
             for _, stores in made:
                 for store in stores:
                     store()
-            if ahead and len(vectors) == p.unroll and vectors[0].mask is None:
+            if ahead and len(vectors) == side and vectors[0].mask is None:
                 fetch(loops, vectors)
             return out
 
