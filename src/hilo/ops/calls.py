@@ -18,7 +18,7 @@ from hilo.ir.module import Function
 from hilo.ir.op import Attrs
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, TupleType, Type, compatible, result_types
-from hilo.ops.control import one_or_tuple
+from hilo.ops.checks import one_or_tuple
 from hilo.ops.sharding import unsharded
 
 _NAME: Final = re.compile(r"[a-zA-Z][\w$]*(\.[\w$]+)+")

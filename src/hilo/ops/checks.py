@@ -1,4 +1,5 @@
-"""What several ops' `infer` check: dimension numbers, tensors, regions. Imports errors and ir only.
+"""What several ops' `infer` check (dimension numbers, tensors, regions), and one result or several. Imports errors
+and ir only.
 
 Symbolic dimensions are compatible with every size: what cannot be known is not refused here.
 """
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from hilo.errors import Unsupported, VerifyError, require
 from hilo.ir.dtypes import DType
 from hilo.ir.module import Function
-from hilo.ir.types import TensorType, Type, UnrankedType, compatible, same_dim
+from hilo.ir.types import Results, TensorType, Type, UnrankedType, compatible, same_dim
 
 if TYPE_CHECKING:
     from hilo.ir.quantized import QuantizedType
@@ -143,3 +144,13 @@ def scalar_indices(types: Iterable[Type], rule: str) -> None:
     for t in types:
         require(t.rank == 0 and t.dtype.is_int, rule, "a start index must be a rank-0 integer, not {t}", t=t)
     require(len({t.dtype for t in types}) <= 1, rule, "start indices have several types: {types}", types=types)
+
+
+def one_or_results(types: Sequence[Type]) -> Type:
+    """The type of an op whose results have these types: `Results`, unless there is exactly one."""
+    return types[0] if len(types) == 1 else Results(types)
+
+
+def one_or_tuple(values: Sequence[Any]) -> Any:
+    """What `evaluate` returns for these results."""
+    return values[0] if len(values) == 1 else tuple(values)

@@ -14,8 +14,7 @@ from hilo.ir.process import current
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
 from hilo.ops import collectives as shared
-from hilo.ops.checks import same_dim, tensors
-from hilo.ops.control import one_or_results, one_or_tuple
+from hilo.ops.checks import one_or_results, one_or_tuple, same_dim, tensors
 from hilo.ops.decompose import full
 from hilo.ops.elementwise_arith import add
 from hilo.ops.groups import Channel, across, along, combined, gathered, group_of, promoted, roots_of

@@ -12,9 +12,8 @@ from hilo.ir.op import Op
 from hilo.ir.process import current
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
-from hilo.ops.checks import same_dim, tensors, unique
+from hilo.ops.checks import one_or_results, one_or_tuple, same_dim, tensors, unique
 from hilo.ops.collectives import alone, check_groups, check_rows, free, one_or_ops
-from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.decompose import full
 from hilo.ops.groups import Channel, Groups, along, gathered, group_of, pairs_of, roots_of
 from hilo.ops.sharding import passed_through

@@ -17,8 +17,7 @@ from hilo.ir.op import Op, Opaque
 from hilo.ir.process import current
 from hilo.ir.registry import op
 from hilo.ir.types import Dim, TensorType, Type, result_types
-from hilo.ops.checks import accumulates, same_dim, tensors, unique
-from hilo.ops.control import one_or_results, one_or_tuple
+from hilo.ops.checks import accumulates, one_or_results, one_or_tuple, same_dim, tensors, unique
 from hilo.ops.convert import convert
 from hilo.ops.elementwise_arith import add
 from hilo.ops.groups import (

@@ -5,7 +5,6 @@ The value of several results is a `Results`; an op with exactly one result has t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,10 @@ from hilo.ir.interpret import prepared, run
 from hilo.ir.module import Function, region
 from hilo.ir.op import Array, Op
 from hilo.ir.registry import op
-from hilo.ir.types import Results, TensorType, Type
-from hilo.ops.checks import gives, takes, tensor
+from hilo.ir.types import TensorType, Type
+from hilo.ops.checks import gives, one_or_results, one_or_tuple, takes, tensor
 from hilo.ops.constant import constant
 from hilo.ops.sharding import passed_through, unsharded
-
-
-def one_or_results(types: Sequence[Type]) -> Type:
-    """The type of an op whose results have these types: `Results`, unless there is exactly one."""
-    return types[0] if len(types) == 1 else Results(types)
-
-
-def one_or_tuple(values: Sequence[Any]) -> Any:
-    """What `evaluate` returns for these results."""
-    return values[0] if len(values) == 1 else tuple(values)
 
 
 def merged(a: Type, b: Type) -> Type:

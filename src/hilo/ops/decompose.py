@@ -18,8 +18,8 @@ from hilo.ir.interpret import run
 from hilo.ir.module import region
 from hilo.ir.op import Array, Op
 from hilo.ir.types import TensorType
+from hilo.ops.checks import one_or_tuple
 from hilo.ops.constant import constant
-from hilo.ops.control import one_or_tuple
 from hilo.ops.convert import convert
 from hilo.ops.dynamic import get_dimension_size
 from hilo.ops.elementwise_arith import add, multiply

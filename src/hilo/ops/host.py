@@ -22,9 +22,8 @@ from hilo.ir.process import Process, current
 from hilo.ir.registry import op
 from hilo.ir.types import TOKEN, Results, TensorType, Type, result_types
 from hilo.ops.calls import custom_call
-from hilo.ops.checks import tensors
+from hilo.ops.checks import one_or_results, one_or_tuple, tensors
 from hilo.ops.collective_sends import check_pairs
-from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.groups import Channel, Groups, channel_id, pairs_of
 from hilo.ops.sharding import unsharded
 

@@ -18,8 +18,7 @@ from hilo.ir.parallel import interpret_grid
 from hilo.ir.process import Grid, Process, current
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, Type, compatible, result_types
-from hilo.ops.checks import tensor
-from hilo.ops.control import one_or_tuple
+from hilo.ops.checks import one_or_tuple, tensor
 from hilo.ops.sharding import passed_through, unsharded
 
 _T = TensorType(f32, (2,))

@@ -15,8 +15,19 @@ from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
-from hilo.ops.checks import accumulates, in_range, one_input, reduced, same_shape, scalars, takes, tensors, unique
-from hilo.ops.control import one_or_results, one_or_tuple
+from hilo.ops.checks import (
+    accumulates,
+    in_range,
+    one_input,
+    one_or_results,
+    one_or_tuple,
+    reduced,
+    same_shape,
+    scalars,
+    takes,
+    tensors,
+    unique,
+)
 from hilo.ops.elements import Indices, Operand
 from hilo.ops.elementwise_arith import add, maximum, minimum
 from hilo.ops.fusion import apply_region

@@ -12,9 +12,20 @@ from hilo.ir.dtypes import bf16, c64, f32, f64, i1, i8, i32, i64
 from hilo.ir.module import Function, region
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type, result_types
-from hilo.ops.checks import accumulates, gives, one_input, reduced, same_shape, scalars, takes, tensor, tensors
+from hilo.ops.checks import (
+    accumulates,
+    gives,
+    one_input,
+    one_or_results,
+    one_or_tuple,
+    reduced,
+    same_shape,
+    scalars,
+    takes,
+    tensor,
+    tensors,
+)
 from hilo.ops.compare import compare
-from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.elementwise_arith import add, maximum, multiply, subtract
 from hilo.ops.numeric import narrow
 from hilo.ops.reduce import body_of

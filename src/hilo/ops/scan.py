@@ -14,9 +14,9 @@ from hilo.ir.module import Function, region
 from hilo.ir.op import Op
 from hilo.ir.registry import op
 from hilo.ir.types import Dim, TensorType, Type
-from hilo.ops.checks import same_dim, same_shape, tensors
+from hilo.ops.checks import one_or_results, one_or_tuple, same_dim, same_shape, tensors
 from hilo.ops.compare import compare
-from hilo.ops.control import one_or_results, one_or_tuple, while_
+from hilo.ops.control import while_
 from hilo.ops.decompose import full
 from hilo.ops.elementwise_arith import add, multiply, subtract
 from hilo.ops.regions import inlined

@@ -16,6 +16,8 @@ from hilo.ops.checks import (
     accumulates,
     ascending,
     in_range,
+    one_or_results,
+    one_or_tuple,
     reduced,
     same_dim,
     same_shape,
@@ -24,7 +26,6 @@ from hilo.ops.checks import (
     tensors,
     unique,
 )
-from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.elementwise_arith import add, maximum
 from hilo.ops.gather import along, batch_position, positions
 from hilo.ops.reduce import body_of

@@ -17,8 +17,7 @@ from hilo.ir.module import Function, region
 from hilo.ir.op import Op
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, Type, result_types
-from hilo.ops.checks import gives, takes, tensor, tensors
-from hilo.ops.control import one_or_tuple
+from hilo.ops.checks import gives, one_or_tuple, takes, tensor, tensors
 from hilo.ops.elementwise_base import pointwise
 from hilo.ops.sharding import unsharded
 

@@ -14,9 +14,8 @@ from hilo.ir.module import Function, region
 from hilo.ir.op import Op
 from hilo.ir.registry import op
 from hilo.ir.types import Dim, Results, TensorType, Type, UnrankedType
-from hilo.ops.checks import gives, same_shape, scalars, takes, tensor, tensors
+from hilo.ops.checks import gives, one_or_results, one_or_tuple, same_shape, scalars, takes, tensor, tensors
 from hilo.ops.compare import compare
-from hilo.ops.control import one_or_results, one_or_tuple
 from hilo.ops.regions import apply, widened
 from hilo.ops.shape import iota
 from hilo.ops.sharding import distinct

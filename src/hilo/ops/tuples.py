@@ -13,7 +13,7 @@ from hilo.ir.registry import op
 from hilo.ir.types import TOKEN, TensorType, TupleType, Type
 from hilo.loop.builder import I32, Builder
 from hilo.loop.element import Elem
-from hilo.ops.control import one_or_results, one_or_tuple
+from hilo.ops.checks import one_or_results, one_or_tuple
 from hilo.ops.elements import Indices
 from hilo.ops.sharding import passed_through, unsharded
 

@@ -27,7 +27,8 @@ THEMES: Final[dict[str, str]] = {
     "dot": "dot_general dynamic_slice transpose",
     "reduce": "map reduce",
     "control": "case get_tuple_element if",
-    "loops": "case if reduce while",
+    "loops": "while",
+    "captures": "case if reduce while",
     "fast": "add divide dot_general exponential exponential_minus_one log log_plus_one multiply subtract",
 }
 _OPS: Final = {theme: frozenset(f"stablehlo.{n}" for n in names.split()) for theme, names in THEMES.items()}

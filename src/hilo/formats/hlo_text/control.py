@@ -18,7 +18,7 @@ from hilo.ir.module import Function, parameter
 from hilo.ir.op import Attrs, Op
 from hilo.ir.types import TOKEN, TensorType, Type, compatible
 from hilo.ops.calls import TYPED_FFI
-from hilo.ops.control import one_or_results
+from hilo.ops.checks import one_or_results
 from hilo.rewrite.bodies import instantiate
 
 if TYPE_CHECKING:
