@@ -200,7 +200,7 @@ class _Lowering:
         if bits is not None:
             return lambda b, x: reduce_precision(b, x, *bits)
         if self.r.combine == "dot4":
-            return lambda b, x: Elem(x.dtype, b.xor(x.re, -128))
+            return pack.flipped
         return None
 
     def packed_a(self) -> Place:
@@ -255,7 +255,8 @@ class _Lowering:
 
     def add_phase(self, name: str, unit: pack.Unit, units: int, cost: float) -> None:
         if units != 0:
-            self.phases.append(Phase(pack.phase_func(f"contraction_{name}", unit), units, cost))
+            func = pack.phase_func(f"contraction_{name}", unit)
+            self.phases.append(Phase(func, units, cost, list((func.helpers or {}).values())))
 
     # ---- constants
     def kept(self) -> DType | None:

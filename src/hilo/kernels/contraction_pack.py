@@ -6,7 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from hilo.ir.dims import Number
 from hilo.ir.dtypes import DType
+from hilo.kernels import contraction_bytes
 from hilo.kernels.contraction_algebra import Dim
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.loop import arith, index
@@ -50,6 +52,24 @@ def read(b: Builder, ptr: Node, position: Index, dtype: DType, v: Vector) -> Ele
     return arith.gather_elem(b, ptr, offsets, dtype, v.mask)
 
 
+def is_run(at: Callable[[Index], Index], columns: Number, size: int) -> bool:
+    """Whether the elements of a row, `size` bytes each, lie one behind the other, enough to call a function for."""
+    long = isinstance(columns, int) and columns * size >= COPIED
+    return long and at(index.lane_numbers(columns)).lane_stride == 1
+
+
+def call(b: Builder, func: Func, args: Sequence[Node | int]) -> None:
+    """Call a function for a long row: how good the code around it is does not matter."""
+    b.func.helpers = {**(b.func.helpers or {}), func.name: func}
+    b.func.attrs["outer"] = True
+    b.call(func.name, [a if isinstance(a, Node) else b.i64(a) for a in args])
+
+
+def flipped(b: Builder, x: Elem) -> Elem:
+    """Signed bytes with 128 added, to be unsigned."""
+    return Elem(x.dtype, b.xor(x.re, -128))
+
+
 def rows_unit(
     source: Callable[[Index, Index, Index], Index],
     sizes: tuple[int, int, int],
@@ -70,19 +90,18 @@ def rows_unit(
     size = to.itemsize
     lanes = max(1, target.vector_bytes // max(size, dtype.itemsize, 4 if dtype.bits <= 16 and dtype.is_float else 1))
 
-    def is_copy(at: Callable[[Index], Index]) -> bool:
-        """Whether a row is copied as it lies, and long enough for the system's function."""
-        if dtype is not to or change is not None or not isinstance(columns, int) or columns * size < COPIED:
-            return False
-        return columns == 1 or at(index.lane_numbers(columns)).lane_stride == 1
-
     def unit(b: Builder, bufs: Node, u: Node) -> None:
         src, dst = pointers(b, bufs)
         bt, r = index.delinear(index.loop_var(u, 0, batch * rows), (batch, rows))
         line = b.gep(dst, b.mul(u, ld * size))
-        if is_copy(lambda at: source(bt, r, at)):
-            b.memcpy(line, b.gep(src, index.node(b, source(bt, r, index.ZERO) * size)), columns * size)
-            b.func.attrs["outer"] = True
+        start = source(bt, r, index.ZERO)
+        if dtype is to and change in (None, flipped) and is_run(lambda at: source(bt, r, at), columns, size):
+            first = b.gep(src, index.node(b, start * size))
+            if change is None:
+                b.memcpy(line, first, columns * size)
+                b.func.attrs["outer"] = True
+            else:
+                call(b, contraction_bytes.flip(target), (first, line, columns))
             if pad:
                 b.memset(b.gep(line, columns * size), 0, pad * size)
             return
@@ -156,6 +175,14 @@ def groups_unit(
         src, dst = pointers(b, bufs)
         bt, g = index.delinear(index.loop_var(u, 0, batch * groups), (batch, groups))
         line = b.gep(dst, b.mul(u, columns * 4))
+        start = source(bt, g * parts, index.ZERO)
+        apart = source(bt, g * parts + 1, index.ZERO) - start
+        known = isinstance(rows, int) and not apart.terms
+        if bits == dtype.bits == 8 and known and is_run(lambda at: source(bt, g, at), columns, 4):
+            count = b.smin(b.sub(b.i64(rows), index.node(b, g * parts)), parts) if rows % parts else parts
+            args = (b.gep(src, index.node(b, start)), apart.const, count, line, columns)
+            call(b, contraction_bytes.group(target), args)
+            return
 
         def turn(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
             for v in vectors:
@@ -198,6 +225,11 @@ def compensation_unit(
         bt, part = (index.node(b, i) for i in index.delinear(index.loop_var(u, 0, batch * blocks), (batch, blocks)))
         lo = b.mul(part, block)
         hi = b.smin(b.add(lo, block), columns)
+        if isinstance(columns, int) and columns * 4 >= COPIED and isinstance(groups, int):
+            column = b.gep(src, b.mul(b.add(b.mul(bt, groups * columns), lo), 4))
+            to = b.gep(dst, b.mul(b.add(b.mul(bt, columns), lo), 4))
+            call(b, contraction_bytes.sums(target), (column, columns * 4, groups, to, b.sub(hi, lo)))
+            return
 
         def turn(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
             for v in vectors:

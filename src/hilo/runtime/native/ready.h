@@ -13,4 +13,8 @@ void hilo_radix_move(uint32_t *restrict places, const uint64_t *restrict here, u
                      int64_t hi, int64_t low, int64_t most);
 int64_t hilo_radix_pass(uint32_t *counts, const uint64_t *here, uint64_t *there, int64_t n, int64_t low, int64_t most);
 
+void hilo_bytes_flip(const uint8_t *from, uint8_t *to, int64_t n);
+void hilo_bytes_group(const uint8_t *from, int64_t row, int64_t rows, uint32_t *to, int64_t columns);
+void hilo_bytes_sum(const uint8_t *from, int64_t row, int64_t rows, int32_t *to, int64_t columns);
+
 #endif
