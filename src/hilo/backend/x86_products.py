@@ -13,13 +13,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from hilo.backend.target import Target
+from hilo.loop.butterfly import Butterflies
 from hilo.loop.nodes import SIZES, Func
 from hilo.loop.product import GROUP, PARAMS, SEGMENTS_PARAMS, Depthwise, Packing, Product, Turning
 
 if TYPE_CHECKING:
+    from hilo.backend.x86_butterflies import Pass
     from hilo.backend.x86_depthwise import Row
 
-Kind = Product | Packing | Turning | Depthwise  # what a function may be
+Kind = Product | Packing | Turning | Depthwise | Butterflies  # what a function may be
 # System V: six arguments are in registers, the others on the stack; of the free registers some are kept for the caller.
 ARGUMENTS: Final = ("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9")
 _FREE: Final = ("%rax", "%r10", "%r11", "%rbx", "%rbp", "%r12", "%r13", "%r14", "%r15")
@@ -56,7 +58,7 @@ def _covers(p: Kind, target: Target) -> bool:
     return _writer("", p, target) is not None
 
 
-def _writer(name: str, p: Kind, target: Target) -> _Writer | _Packer | _Turner | Row | None:
+def _writer(name: str, p: Kind, target: Target) -> _Writer | _Packer | _Turner | Row | Pass | None:
     if target.arch != "x86_64" or not target.has_fma:
         return None
     wide = target.has_masks and target.vector_bytes == 64
@@ -66,6 +68,13 @@ def _writer(name: str, p: Kind, target: Target) -> _Writer | _Packer | _Turner |
     if isinstance(p, Turning):
         whole = p.lanes * SIZES[p.scalar] == target.vector_bytes and not p.narrow
         return _Turner(name, p) if wide and whole else None
+    if isinstance(p, Butterflies):
+        if not wide or 2 * p.lanes * SIZES[p.scalar] != target.vector_bytes:
+            return None
+        from hilo.backend.x86_butterflies import Pass
+
+        made = Pass(name, p)
+        return made if p.fused and made.fits else None
     if not wide and (p.masked or target.vector_bytes != 32):
         return None
     if isinstance(p, Depthwise):

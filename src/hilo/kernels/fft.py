@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Final
 
 from hilo.ir.dims import typical
 from hilo.ir.op import Op
-from hilo.kernels.butterfly import Complex
 from hilo.kernels.elementwise import new_func, streams
 from hilo.kernels.fft_passes import Form, Passes, near
-from hilo.kernels.fft_plan import ROOT, Split, split
+from hilo.kernels.fft_plan import Split, split
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, pointer
 from hilo.kernels.transpose import turn
 from hilo.loop import index
 from hilo.loop.builder import Builder, Node
+from hilo.loop.butterfly import ROOT, Complex
 from hilo.loop.element import held_type
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from hilo.kernels.butterfly import Apart, Arithmetic, Butterfly, Complex, Interleaved
-from hilo.kernels.fft_plan import ROOT
+from hilo.kernels.fft_numbers import Apart, Interleaved, Numbers
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+from hilo.loop.butterfly import NUMBERS, PLACES, ROOT, Butterflies, Butterfly, Complex
+from hilo.loop.nodes import Deferred
 from hilo.record import record
 
 
@@ -37,12 +38,17 @@ class Form:
         """Bytes of a vector."""
         return 2 * self.lanes * self.scalar.size
 
-    def arithmetic(self, b: Builder) -> Arithmetic:
+    def arithmetic(self, b: Builder) -> Numbers:
         if not self.has_vectors:
             return Apart(b, self.scalar, self.fused)
         return Interleaved(b, self.scalar.with_lanes(2 * self.lanes), self.fused)
 
-    def butterfly(self, a: Arithmetic) -> Butterfly:
+    def butterflies(self, p: Pass) -> Butterflies:
+        """A pass, as a backend may know it."""
+        scalar = self.scalar.scalar
+        return Butterflies(p.radix, scalar, self.lanes, p.turned, p.streams, self.inverse, self.fused)
+
+    def butterfly(self, a: Numbers) -> Butterfly:
         return Butterfly(a, 1 if self.inverse else -1)
 
 
@@ -115,21 +121,27 @@ class Passes:
         if self.shared is None:
             _butterflies(self.arithmetic, form, p, places)
             return
-        kind = ("" if p.turned else "_last") + ("_streamed" if p.streams else "") + ("_inverse" if form.inverse else "")
-        name = f"fft_pass_{form.scalar!r}x{2 * form.lanes}_{p.radix}{kind}"
-        helpers = b.func.helpers
-        assert helpers is not None
-        if name not in helpers:
-            params = [(x, PTR) for x in ("table", "source", "to")]
-            params += [(x, I64) for x in ("turns", "inner", "read_turn", "read", "write_turn", "write")]
-            func = helpers[name] = Func(name, params, inline="never", outer=True)
-            own, told = Builder(func), Pass(p.radix, p.turned, p.streams, *func.params[3:])
-            _butterflies(form.arithmetic(own), form, told, func.params[:3])
-            own.ret()
-        b.call(name, (*places, *(x if isinstance(x, Node) else b.i64(x) for x in p.numbers())))
+        assert b.func.helpers is not None
+        func = function(form, p)
+        func = b.func.helpers.setdefault(func.name, func)
+        b.call(func.name, (*places, *(x if isinstance(x, Node) else b.i64(x) for x in p.numbers())))
 
 
-def _butterflies(a: Arithmetic, form: Form, p: Pass, places: Sequence[Node]) -> None:
+def function(form: Form, p: Pass) -> Func:
+    """The function of passes like `p`, whatever its numbers."""
+
+    def write(func: Func) -> None:
+        b, told = Builder(func), Pass(p.radix, p.turned, p.streams, *func.params[len(PLACES) :])
+        _butterflies(form.arithmetic(b), form, told, func.params[: len(PLACES)])
+        b.ret()
+
+    kind = ("" if p.turned else "_last") + ("_streamed" if p.streams else "") + ("_inverse" if form.inverse else "")
+    name = f"fft_pass_{form.scalar!r}x{2 * form.lanes}_{p.radix}{kind}"
+    params = [*((x, PTR) for x in PLACES), *((x, I64) for x in NUMBERS)]
+    return Deferred(name, params, write, inline="never", outer=True, product=form.butterflies(p))
+
+
+def _butterflies(a: Numbers, form: Form, p: Pass, places: Sequence[Node]) -> None:
     """The loops of a pass."""
     b, size, (table, source, to) = a.b, form.scalar.size, places
     butterfly = form.butterfly(a)

@@ -14,11 +14,11 @@ from typing import Final
 
 import numpy as np
 
+from hilo.loop.butterfly import ROOT
 from hilo.ops.fft import factors
 from hilo.record import record
 
 WHOLE_TABLE: Final = 1 << 13  # elements up to which there is a root of unity for each
-ROOT: Final = 3  # numbers that tell a root of unity
 BALANCE: Final = 16  # how many times as many columns as rows, or rows as columns, there may be if there is a choice
 Roots = tuple[np.ndarray, np.ndarray]  # real and imaginary parts
 
@@ -128,7 +128,7 @@ class Split:
 
     def tables(self, sign: int, scale: float, part: np.dtype) -> np.ndarray:
         """All roots of unity, exp(sign 2 pi i k / n); those of the first table are times `scale`. For how they are
-        laid out see `butterfly.Arithmetic`."""
+        laid out see `butterfly.ROOT` and `fft_numbers.Numbers`."""
         n = self.n1 * self.n2
         found = np.empty(self.places[-1], part)
         *turns, first, second = (found[a:b] for a, b in pairwise(self.places))

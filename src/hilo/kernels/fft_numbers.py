@@ -1,24 +1,18 @@
-"""Short Fourier transforms of values in registers. Imports loop, ops.fft.
+"""Complex numbers in vectors and in memory, for Fourier transforms. Imports loop.
 
-`Butterfly` takes complex vectors and gives their discrete Fourier transform, lane by lane: fours, primes, and products
-of those. How complex vectors lie in registers is `Interleaved`, or `Apart` where there are no vectors.
+`Interleaved`: real and imaginary parts in turn, as they lie in memory; `Apart`, where there are no vectors.
 """
 
 from __future__ import annotations
 
-from cmath import exp, pi
-from typing import Any, Protocol
+from typing import Protocol
 
 from hilo.loop.builder import Builder, Node, VType
-from hilo.ops.fft import factors
-
-Complex = Any  # what an `Arithmetic` works on: complex numbers side by side
-Root = Any  # what it multiplies them by
+from hilo.loop.butterfly import Arithmetic, Complex, Root
 
 
-class Arithmetic(Protocol):
-    """Complex numbers, side by side. A table's root of unity is three numbers, w.real, -w.imag and w.imag (in all
-    lanes); tables for whole vectors have each part of it as two numbers of every lane."""
+class Numbers(Arithmetic, Protocol):
+    """An arithmetic of nodes, and its numbers in memory."""
 
     b: Builder
 
@@ -27,31 +21,12 @@ class Arithmetic(Protocol):
     def store(self, at: Node, x: Complex, align: int, nontemporal: bool) -> None: ...
 
     def root(self, at: Node) -> Root:
-        """A root of unity of a table."""
+        """A root of unity of a table, in all lanes."""
         ...
 
     def roots(self, at: Node) -> Root:
-        """A vector of roots of unity of a table: one of their real parts, then one of the imaginary ones."""
-        ...
-
-    def constant(self, w: complex) -> Root: ...
-
-    def add(self, x: Complex, y: Complex) -> Complex: ...
-
-    def sub(self, x: Complex, y: Complex) -> Complex: ...
-
-    def add_turned(self, x: Complex, y: Complex, sign: int) -> Complex:
-        """x + i y, or x - i y."""
-        ...
-
-    def turned(self, x: Complex, sign: int) -> Complex:
-        """i x, or -i x."""
-        ...
-
-    def multiply(self, x: Complex, w: Root) -> Complex: ...
-
-    def multiply_real(self, x: Complex, c: float, y: Complex | None) -> Complex:
-        """c x, or c x + y."""
+        """Roots of unity of a table, one for each lane: vectors of their real and of their imaginary parts, each part
+        as two numbers."""
         ...
 
 
@@ -160,63 +135,3 @@ class Apart:
         if y is None:
             return b.fmul(x[0], factor), b.fmul(x[1], factor)
         return tuple(multiply_add(b, self.fused, v, factor, z) for v, z in zip(x, y, strict=True))
-
-
-class Butterfly:
-    """Emits transforms, with roots exp(sign 2 pi i / n)."""
-
-    def __init__(self, a: Arithmetic, sign: int) -> None:
-        self.a, self.sign = a, sign
-
-    def transform(self, xs: list[Complex]) -> list[Complex]:
-        """The transform of `xs`, in order."""
-        n, a = len(xs), self.a
-        if n == 1:
-            return xs
-        if n == 2:
-            return [a.add(*xs), a.sub(*xs)]
-        if n == 4:
-            return self._four(xs)
-        first = 4 if n % 4 == 0 else factors(n)[0]
-        if first == n:
-            return self._prime(xs)
-        rest = n // first
-        columns = [self.transform(xs[j::rest]) for j in range(rest)]
-        rows = [self.transform([self._turned(columns[j][k], j * k, n) for j in range(rest)]) for k in range(first)]
-        return [rows[k % first][k // first] for k in range(n)]
-
-    def _four(self, xs: list[Complex]) -> list[Complex]:
-        a = self.a
-        (s, d), (t, e) = ((a.add(x, y), a.sub(x, y)) for x, y in (xs[::2], xs[1::2]))
-        return [a.add(s, t), a.add_turned(d, e, self.sign), a.sub(s, t), a.add_turned(d, e, -self.sign)]
-
-    def _prime(self, xs: list[Complex]) -> list[Complex]:
-        """By sums and differences of the elements that are turned by opposite angles."""
-        a, n, first = self.a, len(xs), xs[0]
-        pairs = [(xs[j], xs[n - j]) for j in range(1, n // 2 + 1)]
-        sums = [a.add(x, y) for x, y in pairs]
-        differences = [a.sub(x, y) for x, y in pairs]
-        total = first
-        for s in sums:
-            total = a.add(total, s)
-        out = [total] * n
-        for k in range(1, n // 2 + 1):
-            even, odd = first, None
-            for j, (s, d) in enumerate(zip(sums, differences, strict=True), 1):
-                w = self._root(j * k, n)
-                even = a.multiply_real(s, w.real, even)
-                odd = a.multiply_real(d, w.imag, odd)
-            out[k], out[n - k] = a.add_turned(even, odd, 1), a.add_turned(even, odd, -1)
-        return out
-
-    def _turned(self, x: Complex, k: int, n: int) -> Complex:
-        """x times root k of n."""
-        quarters, rest = divmod(k % n * 4, n)
-        if rest:
-            return self.a.multiply(x, self.a.constant(self._root(k, n)))
-        for _ in range(quarters):
-            x = self.a.turned(x, self.sign)
-        return x
-
-    def _root(self, k: int, n: int) -> complex:
-        return exp(self.sign * 2j * pi * (k % n) / n)
