@@ -98,9 +98,9 @@ def key_of(source: str | bytes, machine: Target, options: Options, **more: str) 
 @cache
 def own_files() -> str:
     """Tells this hilo from any other, by the sizes and times of its files: changed code may make other programs."""
-    import hashlib
+    from hilo.hashes import sha256
 
-    found = hashlib.sha256()
+    found = sha256()
     folders = [os.path.dirname(__file__)]
     while folders:
         with os.scandir(folders.pop()) as entries:

@@ -6,11 +6,11 @@ Imports ir, kernels.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from math import gcd, prod
 from typing import TYPE_CHECKING, Any
 
+from hilo.hashes import sha256
 from hilo.ir.dims import Number, Size, Undecided, evaluate
 from hilo.ir.module import parameter
 from hilo.ir.op import Attrs, Op
@@ -141,7 +141,7 @@ def _relax(func: Func, align: int) -> None:
 def digest(func: Func) -> str:
     """A name for the code of a function: equal code, equal name."""
     number: dict[Node, int] = {}
-    text = hashlib.sha1(usedforsecurity=False)
+    text = sha256()
     stack: list[Block | Node | tuple[Node, ...]] = [func.body]
     while stack:
         x = stack.pop()

@@ -8,7 +8,7 @@
 
 An entry is one file, named by the hash of the text and the hash of its circumstances, so that a miss can be explained
 by looking at the text's other entries. Whatever is wrong with the directory or a file makes a miss, not an error.
-Imports record and runtime.stores.
+Imports hashes, record and runtime.stores.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from collections.abc import Iterator
 from itertools import count
 from typing import TYPE_CHECKING
 
+from hilo.hashes import sha256
 from hilo.record import record
 from hilo.runtime.stores import default_directory
 
@@ -48,18 +49,15 @@ class Key:
 
     @classmethod
     def of(cls, text: str | bytes, **circumstances: str) -> Key:
-        import hashlib  # loaded where it is used, like json: a process without a cache needs neither
-
         data = text.encode() if isinstance(text, str) else text
-        return cls(hashlib.sha256(data).hexdigest(), tuple(sorted(circumstances.items())))
+        return cls(sha256(data).hexdigest(), tuple(sorted(circumstances.items())))
 
     @property
     def name(self) -> str:
         """The entry's file name."""
-        import hashlib
         import json
 
-        around = hashlib.sha256(json.dumps([FORMAT, self.circumstances]).encode()).hexdigest()
+        around = sha256(json.dumps([FORMAT, self.circumstances]).encode()).hexdigest()
         return f"{self.text_hash[:40]}-{around[:24]}{_SUFFIX}"
 
 
@@ -255,20 +253,17 @@ def _read(path: str | Path) -> bytes:
 
 
 def _pack(data: bytes, key: Key) -> bytes:
-    import hashlib
     import json
 
     header = {"circumstances": dict(key.circumstances), "text": key.text_hash, "size": len(data),
-              "sha256": hashlib.sha256(data).hexdigest()}  # fmt: skip
+              "sha256": sha256(data).hexdigest()}  # fmt: skip
     return _MAGIC + json.dumps(header).encode() + b"\n" + data
 
 
 def _unpack(raw: bytes, key: Key) -> bytes | None:
     """The data of an entry's file, or None if it is damaged or not that of `key`."""
-    import hashlib
-
     header, data = _split(raw)
-    whole = header.get("size") == len(data) and header.get("sha256") == hashlib.sha256(data).hexdigest()
+    whole = header.get("size") == len(data) and header.get("sha256") == sha256(data).hexdigest()
     same = header.get("text") == key.text_hash and header.get("circumstances") == dict(key.circumstances)
     return data if whole and same else None
 
