@@ -79,6 +79,39 @@ def test_types(dtype: type, index: str) -> None:
     np.testing.assert_array_equal(got, x[np.arange(20), x.argmax(1)])
 
 
+@pytest.mark.parametrize("index", ["i8", "i32"])
+@pytest.mark.parametrize("most", [True, False])
+def test_indices_that_wrap_around_and_initial_pairs(index: str, most: bool) -> None:
+    text = program((9, 300), 1, np.float32, most, index)
+    for start in ("dense<0> :", "dense<7> :"):
+        for worst in (None, "dense<4.0>"):
+            other = text.replace("dense<0> :", start)
+            if worst is not None:
+                other = other.replace("dense<0xFF800000>", worst).replace("dense<0x7F800000>", worst)
+            x = values((9, 300), np.float32)
+            x[4] = 3.0
+            for got, want in zip(hilo.compile(other)(x), hilo.interpret(other, x), strict=True):
+                np.testing.assert_array_equal(got, want)
+
+
+def test_beside_a_reduction_in_order() -> None:
+    """Accumulated values then begin with the initial ones."""
+    text = program((9, 300), 1, np.float32).replace("dense<0> :", "dense<7> :")
+    text = text.replace("dense<0xFF800000>", "dense<4.0>")
+    text = text.replace("-> (tensor<9xf32>, tensor<9xi32>) {", "-> (tensor<9xf32>, tensor<9xi32>, tensor<9xf32>) {", 1)
+    text = text.replace("return %r#0, %r#1 : tensor<9xf32>, tensor<9xi32>", """%d = stablehlo.reduce(%x init: %a)
+        across dimensions = [1] : (tensor<9x300xf32>, tensor<f32>) -> tensor<9xf32>
+      reducer(%p: tensor<f32>, %q: tensor<f32>) {
+        %1 = stablehlo.subtract %p, %q : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+      }
+      return %r#0, %r#1, %d : tensor<9xf32>, tensor<9xi32>, tensor<9xf32>""")
+    x = values((9, 300), np.float32)
+    x[4] = 3.0
+    for got, want in zip(hilo.compile(text)(x)[:2], hilo.interpret(text, x)[:2], strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_recognition() -> None:
     def body(text: str) -> Function:
         return next(o for o in hilo.parse(text)["main"].ops if o.name == "reduce").attrs["body"]

@@ -91,6 +91,10 @@ class Combiner:
             return (Elem(f32, b.fadd(a[0].re, x[0].re)),)
         return apply_region(b, self.body, (*a, *x, *captured))
 
+    def after(self, b: Builder, a: Elems, x: Elems, captured: Elems = ()) -> Elems:
+        """The same where `x` is one element for each lane, which comes after those that `a` was made of."""
+        return self(b, a, x, captured)
+
     def finish(self, b: Builder, values: Elems) -> Elems:
         """The results from accumulated values: rounds a sum held in f32."""
         return tuple(v if v.dtype is d else arith.convert(b, v, d) for v, d in zip(values, self.results, strict=True))

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from hilo.ir.dims import upper
 from hilo.ir.module import Function
 from hilo.ir.op import PARAMETER, Op
 from hilo.kernels.combine import Combiner, Elems, constant_elem, highest, lowest
@@ -47,6 +48,17 @@ class Pick(Combiner):
         stays = b.or_(better, b.and_(equal, lower))
         return Elem(v.dtype, b.select(stays, v.re, w.re)), Elem(i.dtype, b.select(stays, i.re, j.re))
 
+    def after(self, b: Builder, a: Elems, x: Elems, captured: Elems = ()) -> Elems:
+        """Indices grow, so that a value is replaced by a better one alone; what stands for no value has the greatest
+        index, and is always replaced."""
+        (v, i), (w, j) = a, x
+        if not v.dtype.is_float:
+            worse = b.cmp(("s" if v.dtype.kind == "i" else "u") + ("lt" if self.most else "gt"), v.re, w.re)
+        else:
+            worse = b.and_(b.cmp("ord", v.re, v.re), b.not_(b.cmp("oge" if self.most else "ole", v.re, w.re)))
+        worse = b.or_(worse, b.cmp("sgt" if i.dtype.kind == "i" else "ugt", i.re, j.re))
+        return Elem(v.dtype, b.select(worse, w.re, v.re)), Elem(i.dtype, b.select(worse, j.re, i.re))
+
     def _compare(self, b: Builder, v: Elem, w: Elem) -> tuple[Node, Node]:
         """Whether `v` comes before `w`, and whether neither does."""
         beats = "gt" if self.most else "lt"
@@ -69,10 +81,11 @@ def combiner(r: Op) -> Combiner:
 
 
 def _counts(r: Op) -> bool:
-    """Whether the second operand of a reduction numbers the elements along the one axis that is reduced."""
+    """Whether the second operand of a reduction numbers the elements along the one axis that is reduced, which are so
+    few that their numbers do not wrap around."""
     axes = [d for d in r.attrs["dimensions"] if inputs(r)[0].shape[d] != 1]
     o = inputs(r)[1]
-    if len(axes) != 1:
+    if len(axes) != 1 or upper(o.shape[axes[0]]) - 1 > highest(o.dtype):
         return False
     axis = axes[0]
     while o.name in ("broadcast_in_dim", "reshape"):

@@ -228,7 +228,7 @@ class _Kernel(RowCode):
                     new = tuple(self._only_first(e, one) for e, one in zip(new, ones, strict=True))
                 else:
                     new = tuple(splat(b, e, old.lanes) for e, old in zip(new, out[at], strict=True))
-                out[at] = self._combine_states(out[at], new, k, after=True)
+                out[at] = self._combine_states(out[at], new, k, after=not ordered)
             for _, stores in made:
                 for store in stores:
                     store()

@@ -230,13 +230,15 @@ class RowCode:
         """How the accumulated values of pass `k` are held."""
         return [d for r in self.rows.reduces[k] for d in self.combiners[r].dtypes]
 
-    def _combine_states(self, a: Sequence[Elem], x: Sequence[Elem], k: int) -> Elems:
+    def _combine_states(self, a: Sequence[Elem], x: Sequence[Elem], k: int, *, after: bool = False) -> Elems:
+        """Two accumulated values as one; `after`: the second is an element that comes after those of the first."""
         out: list[Elem] = []
         at = 0
         for r in self.rows.reduces[k]:
             c = self.combiners[r]
             n = len(c.dtypes)
-            out.extend(c(self.b, tuple(a[at : at + n]), tuple(x[at : at + n]), self._captured(r)))
+            both = tuple(a[at : at + n]), tuple(x[at : at + n])
+            out.extend((c.after if after else c)(self.b, *both, self._captured(r)))
             at += n
         return tuple(out)
 
