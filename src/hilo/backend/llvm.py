@@ -41,7 +41,8 @@ def emit(funcs: Sequence[Func], target: Target, public: Collection[str] | None =
         from hilo.backend import x86_products
 
         assembled = {f: lines for f in products if (lines := x86_products.assembly(f, target, f.name in private))}
-    parts = [f'module asm "{line}"' for lines in assembled.values() for line in lines]
+    newline = "\\0A"
+    parts = [f'module asm "{newline.join(lines)}"' for lines in assembled.values()]
     written = [f for f in funcs if f not in assembled]
     module.defined.update(f.name for f in written)
     parts += [_Emitter(module, f).text(f.name in private) for f in written]
