@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 UNIT_NS: Final = 40_000  # of work that is worth a parallel unit
-SHARED_NS: Final = 12_000  # of work that two threads share
+SHARED_NS: Final = 15_000  # of work that two threads share
 PIECE_NS: Final = 2_500  # of work that a unit has at least
 FEW_UNITS: Final = 4
 MAX_UNITS: Final = 16

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CHUNK_STEPS = 128  # steps per outlined function
 # ns of work below which a kernel runs on the calling thread. A thread that waits for work starts within a microsecond;
 # waking one that sleeps takes the caller about four.
-INLINE_COST = 12_000.0
+INLINE_COST = 15_000.0
 CHUNK_COST = 8_000.0  # ns of work that one chunk of a parallel loop should have at least
 MAX_CHUNKS = 64
 FEW_PIECES = 20  # of a loop, up to which it matters how two threads share them
