@@ -76,8 +76,9 @@ class Writer:
         self.labels = 0
 
     def new(self) -> str:
+        """The name of the next value, which LLVM numbers as they come: it keeps no texts of such names."""
         self.values += 1
-        return f"%v{self.values}"
+        return f"%{self.values - 1}"
 
     def op(self, text: str) -> str:
         """An instruction line; gives the name of its value."""
