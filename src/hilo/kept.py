@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from hilo.errors import Error
 from hilo.gc_pause import gc_paused
 from hilo.options import Options
-from hilo.runtime.stores import cache_of, tuned_of
+from hilo.runtime.stores import cache_of, is_tuned, tuned_of
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -44,8 +44,8 @@ def compile_source(source: str | bytes, *, entry: str, target: str, threads: int
 
     if not is_kept(options) or not all(type(d) is int for d in donate):
         return compiled()
-    from hilo.pipeline import settings
     from hilo.runtime.image import Image
+    from hilo.runtime.settings import settings
 
     machine, count = settings(target, threads, options)
     store = cache_of(options)
@@ -77,17 +77,17 @@ def key_of(source: str | bytes, machine: Target, options: Options, **more: str) 
     import numpy as np
 
     from hilo.backend.llvm_library import version
-    from hilo.custom_calls.registry import registered
     from hilo.runtime.cache import Key
 
+    calls: Any = sys.modules.get("hilo.custom_calls.registry")  # whoever registers a target has loaded it
     text = source.encode(errors="surrogatepass") if isinstance(source, str) else source
     return Key.of(
         text,
         what="program",
         machine=repr(machine),
         options=repr(options.code_key()),
-        tuned=tuned_of(options, machine).state() if options.tuned else "",
-        custom_calls=",".join(registered()),
+        tuned=tuned_of(options, machine).state() if options.tuned and is_tuned(options.cache_dir) else "",
+        custom_calls=",".join(calls.registered()) if calls is not None else "",
         hilo=own_files(),
         llvm=version(),
         python=f"{sys.version_info[:3]} {np.__version__}",

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 Pass = Callable[[Function], Function]
 PASSES = ("inline", "shapes", "legalize", "simplify", "fuse", "schedule")  # what `hilo opt --passes` may name
-MOST_THREADS = 4096
 NONE_DONATED: Mapping[int, int | None] = MappingProxyType({})
 GIL_COST = 20_000.0  # estimated ns of a call from which other Python threads may run during it
 # What native code cannot do without: `stop` and `skip` do not touch it.
@@ -172,6 +171,8 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
                    forms: bool = False) -> Executable:  # fmt: skip
     """See `hilo.compile`. `keep` is given the program as data, if it can be loaded from that alone; `trace` takes down
     the states; `forms`: as `plan` has it."""
+    from hilo.runtime.settings import settings
+
     options = Options.from_env() if options is None else options
     machine, threads = settings(target, threads, options)
     trace = Trace(options) if trace is None else trace
@@ -189,20 +190,6 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
         except ComputedSize:
             return compile_stages(module, entry, machine, threads, options, constants, shapes)
         return _build(f, machine, threads, options, trace, donated, module, keep, forms)
-
-
-def settings(target: str, threads: int | None, options: Options) -> tuple[Target, int]:
-    """The machine and the number of threads that are asked for. Raises `Error` if they cannot be had."""
-    from hilo.backend.target import Target
-    from hilo.runtime.machine import default_threads
-
-    threads = threads or options.threads or default_threads()
-    if not 1 <= threads <= MOST_THREADS:
-        raise Error(f"threads must be from 1 to {MOST_THREADS}, not {threads}")
-    machine = Target.named(target if target != "host" else options.target)
-    if not Target.host().includes(machine):
-        raise Error(f"this machine cannot run code for {machine.name}; hilo compile --emit object makes it for others")
-    return machine, threads
 
 
 def compile_stages(module: Module, entry: str, machine: Target, threads: int, options: Options,

@@ -12,7 +12,6 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from hilo.backend.cpu import new_target_machine
 from hilo.backend.llvm_library import Engine, host
 from hilo.backend.loader import Code
 from hilo.backend.relocations import MACHINES
@@ -67,6 +66,7 @@ def load(objects: Iterable[bytes], symbols: Iterable[str],
 
 
 def _loaded_by_llvm(objects: list[bytes], symbols: list[str], triple: str) -> LoadedCode:
+    from hilo.backend.cpu import new_target_machine
     from hilo.backend.elf import symbols as elf_symbols
 
     tables = [elf_symbols(data) for data in objects]

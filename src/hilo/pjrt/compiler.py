@@ -97,9 +97,9 @@ def compile(format: str, program: bytes, options: bytes) -> Loaded:  # noqa: A00
     """
     from hilo import kept
     from hilo.options import Options
-    from hilo.pipeline import settings
     from hilo.pjrt import artifact, request
     from hilo.pjrt.dump import Dump
+    from hilo.runtime.settings import settings
     from hilo.runtime.stores import cache_of
 
     if format not in FORMATS:
@@ -134,9 +134,9 @@ def load(data: bytes, options: bytes) -> Loaded:
     Raises `Error` that says why it does not fit here.
     """
     from hilo.options import Options
-    from hilo.pipeline import settings
     from hilo.pjrt import artifact, request
     from hilo.pjrt.dump import Dump
+    from hilo.runtime.settings import settings
 
     a = artifact.read(data, artifact.circumstances())
     a.options = options or a.options
