@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 STACK: Final = 512 << 10  # bytes of a matrix that lies on the stack
 ALONE: Final = 1 << 12  # elements of a single transform that one thread does
-WIDE: Final = 1 << 10  # elements of transforms with radices that use all of 32 registers, and are more code
+WIDE: Final = 1 << 12  # elements up to which radices use all of 32 registers; beyond, elements share sets of the cache
 PAGE: Final = 4096
 RUN: Final = 4  # vectors that one address serves: LLVM's quick ways store what has eight uses
 STRATEGY: Final = "fast Fourier transform"
@@ -56,7 +56,8 @@ def lower(op: Op, target: Target) -> Lowered:
     s = s.widened() if halves else s
     tables = (s.tables(1 if inverse else -1, 1 / n if inverse else 1, part.np),)
     if not halves:
-        return Lowered([_Writer("fft", op, target, s, form, False).rows(rows)], tables=tables, strategy=STRATEGY,
+        shares = target.registers >= 32 and s.lanes == lanes  # else calls take long beside what they do
+        return Lowered([_Writer("fft", op, target, s, form, shares).rows(rows)], tables=tables, strategy=STRATEGY,
                        reason=f"{s.n1} x {s.n2} elements, {s.lanes} side by side; units are transforms")  # fmt: skip
     columns, last = (_Writer(name, op, target, s, form, True) for name in ("fft_columns", "fft_rows"))
     space = -(-s.blocks1 * s.n2 * s.width * form.step // RESULT_ALIGN) * RESULT_ALIGN
@@ -135,7 +136,7 @@ class _Writer:
         source = b.gep(self.source, b.mul(b.add(b.mul(row, self.n), column), self.element))
         place = b.gep(matrix, b.mul(column, self.wide))
         apart = s.n2 * self.element
-        if len(s.first) == 1 and s.width == 1:
+        if len(s.first) == 1 and s.width == 1 and (s.n1 == s.lanes or self.passes.shared is None):
             xs = self.passes.short(source, s.n1, apart)
             for k in range(s.blocks1):
                 first = min(k * s.lanes, s.n1 - s.lanes)
