@@ -13,15 +13,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from hilo.backend.target import Target
-from hilo.loop.butterfly import Butterflies
 from hilo.loop.nodes import SIZES, Func
 from hilo.loop.product import GROUP, PARAMS, SEGMENTS_PARAMS, Depthwise, Packing, Product, Turning
 
 if TYPE_CHECKING:
     from hilo.backend.x86_butterflies import Pass
     from hilo.backend.x86_depthwise import Row
+    from hilo.loop.butterfly import Butterflies
 
-Kind = Product | Packing | Turning | Depthwise | Butterflies  # what a function may be
+    Kind = Product | Packing | Turning | Depthwise | Butterflies  # what a function may be
+
 # System V: six arguments are in registers, the others on the stack; of the free registers some are kept for the caller.
 ARGUMENTS: Final = ("%rdi", "%rsi", "%rdx", "%rcx", "%r8", "%r9")
 _FREE: Final = ("%rax", "%r10", "%r11", "%rbx", "%rbp", "%r12", "%r13", "%r14", "%r15")
@@ -68,7 +69,7 @@ def _writer(name: str, p: Kind, target: Target) -> _Writer | _Packer | _Turner |
     if isinstance(p, Turning):
         whole = p.lanes * SIZES[p.scalar] == target.vector_bytes and not p.narrow
         return _Turner(name, p) if wide and whole else None
-    if isinstance(p, Butterflies):
+    if not isinstance(p, Product | Depthwise):
         if not wide or 2 * p.lanes * SIZES[p.scalar] != target.vector_bytes:
             return None
         from hilo.backend.x86_butterflies import Pass

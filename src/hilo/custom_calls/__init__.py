@@ -6,9 +6,9 @@ Begin reading at registry.py; native code is called by runtime/foreign.py. Impor
 
 from __future__ import annotations
 
-from pathlib import Path
-
 
 def include() -> str:
     """The directory of `hilo_custom_call.h`, the convention for C."""
+    from pathlib import Path
+
     return str(Path(__file__).parents[1] / "runtime" / "native")

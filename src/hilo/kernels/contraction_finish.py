@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from hilo.ir import dtypes
 from hilo.ir.types import TensorType
 from hilo.kernels.contraction_plan import Plan, Recipe
-from hilo.kernels.items import digest
 from hilo.kernels.loops import Vector
 from hilo.kernels.memory import Buffer, pointer
 from hilo.loop import arith, index
@@ -67,6 +66,8 @@ class Finish:
 
     def apart(self, b: Builder, bufs: Node, batch: Index, args: Sequence[Node], write: Callable[..., None]) -> None:
         """Call a function of its own that `write(builder, bufs, batch, *args)` writes, once for equal ones."""
+        from hilo.kernels.items import digest
+
         params = [(f"x{i}", x.type) for i, x in enumerate(args)]
         f = Func("contraction_finish", [("bufs", PTR), ("batch", I64), *params], inline="never", rare=True)
         inner = Builder(f)

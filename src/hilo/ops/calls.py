@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hilo.custom_calls import registry
-from hilo.custom_calls.markers import is_marker
-from hilo.custom_calls.shape_operands import shape_operands, without_shape_operands
-from hilo.custom_calls.signature import value_type
-from hilo.custom_calls.site import TYPED_FFI, call_site, flat, nested
 from hilo.errors import Unsupported, require
 from hilo.ir.dtypes import f32, i32
-from hilo.ir.interpret import callee, run
 from hilo.ir.module import Function
 from hilo.ir.op import Attrs
 from hilo.ir.registry import op
 from hilo.ir.types import Results, TensorType, TupleType, Type, compatible, result_types
+from hilo.later import Later
 from hilo.ops.checks import one_or_tuple
 from hilo.ops.sharding import unsharded
+
+if TYPE_CHECKING:
+    from hilo.custom_calls import site
+    from hilo.ir import interpret
+else:
+    site = Later("hilo.custom_calls.site")
+    interpret = Later("hilo.ir.interpret")
 
 _NAME: Final = re.compile(r"[a-zA-Z][\w$]*(\.[\w$]+)+")
 
@@ -83,10 +85,10 @@ class composite:
 
 
 def _run_named(name: str, arrays: tuple[Any, ...]) -> Any:
-    function = callee(name)
+    function = interpret.callee(name)
     types = function.param_types
     require(len(types) == len(arrays), "", "@{n} takes {a} arguments, not {b}", n=name, a=len(types), b=len(arrays))
-    return one_or_tuple(run(function, arrays))
+    return one_or_tuple(interpret.run(function, arrays))
 
 
 def _check_alias(types: Sequence[Type], result: Type, alias: Attrs) -> None:
@@ -119,8 +121,8 @@ def _check_layouts(what: str, types: Sequence[Type], layouts: Sequence[tuple[int
 def _value(t: Type, arrays: list[Any]) -> Any:
     """The results of a call as the value of its op."""
     if isinstance(t, Results):
-        return tuple(nested(x, arrays) for x in t.types)
-    return nested(t, arrays)
+        return tuple(site.nested(x, arrays) for x in t.types)
+    return site.nested(t, arrays)
 
 
 def _same(arrays: tuple[Any, ...], t: Type) -> Any:
@@ -170,6 +172,8 @@ class custom_call:
     ) -> Type:
         require(bool(call_target_name), "I2", "a custom call needs a call_target_name")
         if backend_config:
+            from hilo.custom_calls.site import TYPED_FFI
+
             typed = api_version == TYPED_FFI
             want = "a dictionary" if typed else "a string"
             ok = isinstance(backend_config, str) != typed
@@ -187,14 +191,19 @@ class custom_call:
     @staticmethod
     def evaluate(*arrays: Any, call_target_name: str, type: Type,  # noqa: A002
                  **attrs: Any) -> Any:  # fmt: skip
+        from hilo.custom_calls import registry
+        from hilo.custom_calls.markers import is_marker
+        from hilo.custom_calls.shape_operands import shape_operands, without_shape_operands
+        from hilo.custom_calls.signature import value_type
+
         if is_marker(call_target_name):
             return _same(arrays, type)
         target = registry.find(call_target_name)
         if shape_operands(attrs):
             kept, rest = without_shape_operands(attrs, len(arrays))
             arrays, attrs = tuple(arrays[i] for i in kept), dict(rest)
-        site = call_site(call_target_name, attrs, list(map(value_type, arrays)), type)
-        return _value(type, registry.call(target, site, flat(arrays)))
+        here = site.call_site(call_target_name, attrs, list(map(value_type, arrays)), type)
+        return _value(type, registry.call(target, here, site.flat(arrays)))
 
     sharding = unsharded
     examples = [((TensorType(f32, (2,)),), {"call_target_name": "somewhere.else", "type": Results([])})]
