@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from hilo.ir.dims import Number
 from hilo.ir.dtypes import DType
-from hilo.kernels import contraction_bytes
 from hilo.kernels.contraction_algebra import Dim
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.loop import arith, index
@@ -101,7 +100,9 @@ def rows_unit(
                 b.memcpy(line, first, columns * size)
                 b.func.attrs["outer"] = True
             else:
-                call(b, contraction_bytes.flip(target), (first, line, columns))
+                from hilo.kernels.contraction_bytes import flip
+
+                call(b, flip(target), (first, line, columns))
             if pad:
                 b.memset(b.gep(line, columns * size), 0, pad * size)
             return
@@ -181,7 +182,9 @@ def groups_unit(
         if bits == dtype.bits == 8 and known and is_run(lambda at: source(bt, g, at), columns, 4):
             count = b.smin(b.sub(b.i64(rows), index.node(b, g * parts)), parts) if rows % parts else parts
             args = (b.gep(src, index.node(b, start)), apart.const, count, line, columns)
-            call(b, contraction_bytes.group(target), args)
+            from hilo.kernels.contraction_bytes import group
+
+            call(b, group(target), args)
             return
 
         def turn(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -228,7 +231,9 @@ def compensation_unit(
         if isinstance(columns, int) and columns * 4 >= COPIED and isinstance(groups, int):
             column = b.gep(src, b.mul(b.add(b.mul(bt, groups * columns), lo), 4))
             to = b.gep(dst, b.mul(b.add(b.mul(bt, columns), lo), 4))
-            call(b, contraction_bytes.sums(target), (column, columns * 4, groups, to, b.sub(hi, lo)))
+            from hilo.kernels.contraction_bytes import sums
+
+            call(b, sums(target), (column, columns * 4, groups, to, b.sub(hi, lo)))
             return
 
         def turn(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:

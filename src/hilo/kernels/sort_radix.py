@@ -150,7 +150,7 @@ class _Radix(MergeSort):
                     here, there = one_pass(c, f.digit(k), here, there)
                 digit = f.digit(len(counts) - 1)
                 self._starts(c := counts[-1], digit)
-                self._move(0, n, here, c, digit, lambda at, e: self._finish(source, result, at, e))
+                self._move_last(0, n, here, c, digit, source, result)
 
             if f.order.partial:
                 b.if_(nan, lambda: self.sort_row(r), by_digits)
@@ -231,7 +231,7 @@ class _Radix(MergeSort):
     def move_last(self, digit: Digit, r: Node, lo: Node, hi: Node, here: Node, counts: Node) -> None:
         """Move the elements of a chunk to the results."""
         source, result = self.row(index.loop_var(r, 0, self.rows))
-        self._move(lo, hi, here, counts, digit, lambda at, e: self._finish(source, result, at, e))
+        self._move_last(lo, hi, here, counts, digit, source, result)
 
     def finish_chunk(self, r: Node, lo: Node, hi: Node, array: Node) -> None:
         source, result = self.row(index.loop_var(r, 0, self.rows))
@@ -295,6 +295,19 @@ class _Radix(MergeSort):
             put(b.convert("sext", place, "i64"), e)
 
         b.for_(lo, hi, 1, one)
+
+    @property
+    def ends_plainly(self) -> bool:
+        """Whether a result's element is the lower half of one that is sorted."""
+        return self.form.carries == "value" and self.sizes[0] == 4 and self.inner == 1
+
+    def _move_last(self, lo: Node | int, hi: Node | int, here: Node, counts: Node, digit: Digit, source: Rows,
+                   result: Rows) -> None:  # fmt: skip
+        """Move elements to the results."""
+        if self.ends_plainly:
+            self.step(sort_steps.move(last=True), (counts, here, result.pointers[0], lo, hi, *digit))
+        else:
+            self._move(lo, hi, here, counts, digit, lambda at, e: self._finish(source, result, at, e))
 
     def _parts(self, array: Node) -> list[Node]:
         """Arrays of the parts of elements, one behind the other."""
@@ -375,6 +388,7 @@ def _in_chunks(op: Op, form: _Form, rows: int) -> Lowered:
         w.move_chunk(form.digit_at(w.b, number), c.lo, c.hi, here, there, c.counts)
 
     def move_last(w: _Radix, c: _Chunk) -> None:
+        w.func.attrs["outer"] = w.ends_plainly
         w.move_last(form.digit(last), c.row, c.lo, c.hi, c.arrays[last % 2], c.counts)
 
     def starts() -> Phase:

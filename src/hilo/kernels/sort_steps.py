@@ -62,8 +62,8 @@ def count() -> Func:
 
 
 @cache
-def move() -> Func:
-    """Move the elements lo..hi to the places of their digits."""
+def move(last: bool = False) -> Func:
+    """Move the elements lo..hi to the places of their digits; in the `last` move, only their lower halves."""
 
     def write(b: Builder, counts: Node, here: Node, there: Node, lo: Node, hi: Node, low: Node, most: Node) -> None:
         def one(i: Node) -> None:
@@ -71,11 +71,15 @@ def move() -> Func:
             at = _place(b, counts, e, low, most)
             place = b.load(at, I32)
             b.store(at, b.add(place, 1))
-            b.store(b.gep(there, b.mul(b.convert("sext", place, "i64"), 8)), e)
+            to = b.convert("sext", place, "i64")
+            if last:
+                b.store(b.gep(there, b.mul(to, 4)), b.convert("itrunc", e, "i32"))
+            else:
+                b.store(b.gep(there, b.mul(to, 8)), e)
 
         b.for_(lo, hi, 1, one)
 
-    return _step("radix_move", "counts here there lo hi low most", write)
+    return _step("radix_last" if last else "radix_move", "counts here there lo hi low most", write)
 
 
 @cache

@@ -63,8 +63,9 @@ static PyObject *ready(PyObject *module, PyObject *unused) {
     } functions[] = {
         {"conv_walk", (void *)hilo_conv_walk},       {"radix_starts", (void *)hilo_radix_starts},
         {"radix_count", (void *)hilo_radix_count},   {"radix_move", (void *)hilo_radix_move},
-        {"radix_pass", (void *)hilo_radix_pass},     {"bytes_flip", (void *)hilo_bytes_flip},
-        {"bytes_group", (void *)hilo_bytes_group},   {"bytes_sum", (void *)hilo_bytes_sum},
+        {"radix_pass", (void *)hilo_radix_pass},     {"radix_last", (void *)hilo_radix_last},
+        {"bytes_flip", (void *)hilo_bytes_flip},     {"bytes_group", (void *)hilo_bytes_group},
+        {"bytes_sum", (void *)hilo_bytes_sum},
     };
     for (size_t i = 0; found && i < sizeof functions / sizeof *functions; i++) {
         PyObject *address = PyLong_FromVoidPtr(functions[i].address);

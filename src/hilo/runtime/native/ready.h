@@ -11,6 +11,8 @@ void hilo_radix_starts(char *counts, int64_t step, int64_t chunks, int64_t value
 void hilo_radix_count(uint32_t *counts, const uint64_t *elements, int64_t lo, int64_t hi, int64_t low, int64_t most);
 void hilo_radix_move(uint32_t *restrict places, const uint64_t *restrict here, uint64_t *restrict there, int64_t lo,
                      int64_t hi, int64_t low, int64_t most);
+void hilo_radix_last(uint32_t *restrict places, const uint64_t *restrict here, uint32_t *restrict there, int64_t lo,
+                     int64_t hi, int64_t low, int64_t most);
 int64_t hilo_radix_pass(uint32_t *counts, const uint64_t *here, uint64_t *there, int64_t n, int64_t low, int64_t most);
 
 void hilo_bytes_flip(const uint8_t *from, uint8_t *to, int64_t n);

@@ -50,6 +50,18 @@ void hilo_radix_move(uint32_t *restrict places, const uint64_t *restrict here, u
     for (; i < hi; i++) there[places[digit_of(here[i], low, most)]++] = here[i];
 }
 
+/* The last move: of the lower halves of the elements lo..hi. */
+void hilo_radix_last(uint32_t *restrict places, const uint64_t *restrict here, uint32_t *restrict there, int64_t lo,
+                     int64_t hi, int64_t low, int64_t most) {
+    const uint8_t *bytes = bytes_of(here, low, most);
+    int64_t i = lo;
+    for (; bytes && i + 1 < hi; i += 2) {
+        there[places[bytes[8 * i]]++] = (uint32_t)here[i];
+        there[places[bytes[8 * i + 8]]++] = (uint32_t)here[i + 1];
+    }
+    for (; i < hi; i++) there[places[digit_of(here[i], low, most)]++] = (uint32_t)here[i];
+}
+
 /* One pass over a row of `n` elements that are counted, unless all have the same digit; gives whether they moved. */
 int64_t hilo_radix_pass(uint32_t *counts, const uint64_t *here, uint64_t *there, int64_t n, int64_t low, int64_t most) {
     if (counts[digit_of(here[0], low, most)] == n) return 0;
