@@ -246,8 +246,8 @@ def _real(x: Op) -> Op:
     whole = concatenate(z, _cut(z, 0, 1), dimension=last)  # element n / 2 is element 0
     other = conj(reverse(whole, dimensions=(last,)))
     even, odd = add(whole, other), subtract(whole, other)
-    turns = _last_axis(_roots(np.arange(half + 1), n, False) * -0.5j, odd)
-    return add(multiply(even, full(0.5, even.dtype, even.shape)), multiply(odd, turns))
+    turns = _roots(np.arange(half + 1), n, False) * -0.5j
+    return add(_halved(even), _times(odd, turns))
 
 
 def _real_inverse(x: Op) -> Op:
@@ -260,11 +260,17 @@ def _real_inverse(x: Op) -> Op:
     x = select(flags, complex_(part, full(0, part.dtype, part.shape)), x)
     head, other = _cut(x, 0, half), conj(reverse(_cut(x, 1, half + 1), dimensions=(last,)))
     even, odd = add(head, other), subtract(head, other)
-    turns = _last_axis(_roots(np.arange(half), 2 * half, True) * 0.5j, odd)
-    z = _transform(add(multiply(even, full(0.5, even.dtype, even.shape)), multiply(odd, turns)), last, inverse=True)
+    turns = _roots(np.arange(half), 2 * half, True) * 0.5j
+    z = _transform(add(_halved(even), _times(odd, turns)), last, inverse=True)
     pairs = [reshape(p, type=p.tensor.with_shape((*p.shape, 1))) for p in (real(z), imag(z))]
     both = concatenate(*pairs, dimension=last + 1)
     return reshape(both, type=both.tensor.with_shape((*z.shape[:-1], 2 * half)))
+
+
+def _halved(x: Op) -> Op:
+    """Each part times 1/2."""
+    parts = [multiply(p, full(0.5, p.dtype, p.shape)) for p in (real(x), imag(x))]
+    return complex_(*parts)
 
 
 def _every_second(x: Op, begin: int) -> Op:
@@ -272,6 +278,9 @@ def _every_second(x: Op, begin: int) -> Op:
     return slice_(x, start_indices=(0,) * n + (begin,), limit_indices=x.shape, strides=(1,) * n + (2,))
 
 
-def _last_axis(values: np.ndarray, like: Op) -> Op:
-    """`values` along the last axis, in the shape and type of `like`."""
-    return spread(_array(values, like.dtype), like.shape, (like.tensor.rank - 1,))
+def _times(x: Op, values: np.ndarray) -> Op:
+    """x times `values` along the last axis, in x's precision: complex products of programs are rounded once, which
+    takes wider numbers."""
+    re, im = real(x), imag(x)
+    w_re, w_im = (spread(_array(v, re.dtype), x.shape, (x.tensor.rank - 1,)) for v in (values.real, values.imag))
+    return complex_(subtract(multiply(re, w_re), multiply(im, w_im)), add(multiply(re, w_im), multiply(im, w_re)))
