@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from hilo.custom_calls.site import TYPED_FFI
 from hilo.errors import Unsupported, VerifyError
 from hilo.formats.hlo_text import schema
 from hilo.formats.hlo_text.annotations import FUSION, dictionary, string
@@ -17,7 +18,6 @@ from hilo.ir.dtypes import i1, u32
 from hilo.ir.module import Function, parameter
 from hilo.ir.op import Attrs, Op
 from hilo.ir.types import TOKEN, TensorType, Type, compatible
-from hilo.ops.calls import TYPED_FFI
 from hilo.ops.checks import one_or_results
 from hilo.rewrite.bodies import instantiate
 

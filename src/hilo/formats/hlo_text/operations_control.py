@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from hilo.custom_calls.site import TYPED_FFI
 from hilo.errors import Unsupported
 from hilo.formats.hlo_text.annotations import CONFIG, FRONTEND, FUSION, dictionary_of, text_of
 from hilo.formats.hlo_text.control import API_VERSIONS
@@ -14,7 +15,6 @@ from hilo.ir.dtypes import u32
 from hilo.ir.module import Function
 from hilo.ir.op import Attrs, Op, Opaque
 from hilo.ir.types import TOKEN, FutureType, TensorType, Type, result_types
-from hilo.ops.calls import TYPED_FFI
 
 if TYPE_CHECKING:
     from hilo.formats.hlo_text.emit import BodyEmitter
