@@ -28,6 +28,7 @@ from hilo.ir.interpret import evaluate
 from hilo.ir.module import Function, parameter, region
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
+from hilo.record import replace
 
 CASES = [
     ((7, 100), (1,)), ((7, 100), (0,)), ((3, 5, 64), (0, 2)), ((3, 5, 64), (1,)), ((1000,), (0,)), ((4, 3), (1,)),
@@ -349,10 +350,27 @@ def test_overlapping_rows_keep_values_for_one_turn() -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("length", [96, 101])
+def test_the_next_row_is_fetched_ahead(length: int, target: str) -> None:
+    """Where no near cache holds the array, and a few rows fit the first one; rows are whole lines, or not."""
+
+    def build(x: Op) -> Op:
+        return s("subtract")(x, broadcast(reduce(x, [1]), x.shape, (0,)))
+
+    op = fused([TensorType(f32, (9, length))], build, "rows")
+    for l1 in (1 << 15, 1 << 8):
+        kernel = check(op, replace(with_small_caches(target), l1=l1, l2=1 << 11), tolerance=1e-5)
+        assert ("llvm.prefetch" in kernel.text) == (l1 > 1 << 8)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 def test_overlapping_long_rows_are_fetched_ahead(target: str) -> None:
     """Nothing is wrong with rows that are not whole lines, in an array that no cache holds."""
-    kernel = check(fused([TensorType(f32, (7, 101))], softmax, "rows"), with_small_caches(target))
-    assert "overlap" in kernel.lowered.reason
+    for length in (96, 101):
+        op = fused([TensorType(f32, (9, length))], softmax, "rows")
+        kernel = check(op, replace(with_small_caches(target), l2=1 << 11))
+        assert "overlap" in kernel.lowered.reason
+        assert "llvm.prefetch" in kernel.text
 
 
 def test_overlapping_rows_of_any_number() -> None:

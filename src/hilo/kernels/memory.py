@@ -91,11 +91,11 @@ class Buffer:
         past = self.streaming and mask is None and align % min(lanes * size, RESULT_ALIGN) == 0
         arith.store_elem(b, self.address(b, first), 0, value, lanes, mask, align=align, nontemporal=past)
 
-    def fetch(self, b: Builder, position: Index, distance: int, *, write: bool = False) -> None:
-        """Bring what lies `distance` bytes behind the linear position (of the first lane) into the first-level cache.
-        Nothing happens where there is no such memory."""
+    def fetch(self, b: Builder, position: Index, distance: int, *, write: bool = False, locality: int = 3) -> None:
+        """Bring what lies `distance` bytes behind the linear position (of the first lane) into the first-level cache
+        (`locality` 2: the second-level one). Nothing happens where there is no such memory."""
         first = position.first_lane() if position.is_vector else position
-        b.prefetch(self.address(b, first * self.type.dtype.itemsize + distance), write=write)
+        b.prefetch(self.address(b, first * self.type.dtype.itemsize + distance), write=write, locality=locality)
 
     def address(self, b: Builder, offset: Index) -> Node:
         """The address at a byte offset: what vectors side by side share, and the number that instructions can hold."""

@@ -21,7 +21,7 @@ from hilo.ir.op import Op
 from hilo.kernels.combine import Elems, initial_elem, pack, splat, unpack
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
-from hilo.kernels.memory import AHEAD, RESULT_ALIGN
+from hilo.kernels.memory import AHEAD, RESULT_ALIGN, Buffer
 from hilo.kernels.rows_code import Row, RowCode
 from hilo.kernels.rows_plan import BLOCK_TURNS, in_place_pairs, plan
 from hilo.loop import index
@@ -197,7 +197,7 @@ class _Kernel(RowCode):
         owners = [k for _, k in strands for _ in range(each)]  # the pass of each of the states
         lanes = p.lanes if vectorized else strands[0][0].vector.lanes
         sizes = p.reduced.sizes
-        ahead = self.read_ahead(prod(sizes)) if p.inner and min(owners) == (0 if p.overlap else 1) else []
+        ahead = self._row_ahead() if p.inner and min(owners) == (0 if p.overlap else 1) else []
 
         def fresh() -> list[Elems]:
             if not ordered:
@@ -237,16 +237,18 @@ class _Kernel(RowCode):
             return out
 
         def fetch(loops: list[Index], vectors: list[Vector]) -> None:
-            """Bring what a later turn reads into the cache, and of unaligned rows what it stores, too."""
+            """Bring what a later turn reads into a cache, and of rows that stores read first what it stores, too."""
+            read = self._read_first()
             for v in vectors:
                 for x in ahead:
                     at = index.linear(self._full(strands[0][0], [*loops, v.at]), self.rows.shape)
-                    x.fetch(b, at, AHEAD if p.overlap else prod(sizes) * x.type.dtype.itemsize)
-                row, k = strands[-1]
-                for x in [self.results[i] for i, _ in self.rows.full[k]] if p.overlap else ():
-                    if x.streaming and prod(sizes) * x.type.dtype.itemsize % RESULT_ALIGN:
-                        at = index.linear(self._full(row, [*loops, v.at]), self.rows.shape)
-                        x.fetch(b, at, AHEAD // 2, write=True)
+                    if p.overlap:
+                        x.fetch(b, at, AHEAD)
+                    else:
+                        x.fetch(b, at, prod(sizes) * x.type.dtype.itemsize, locality=2 if read else 3)
+                for x in read if p.overlap else ():
+                    at = index.linear(self._full(strands[-1][0], [*loops, v.at]), self.rows.shape)
+                    x.fetch(b, at, AHEAD // 2, write=True)
 
         def loop(depth: int, loops: list[Index], states: list[Elems]) -> list[Elems]:
             if not sizes:
@@ -296,6 +298,20 @@ class _Kernel(RowCode):
         if vectorized:
             states = [self._across(states[i : i + each], owners[i]) for i in range(0, len(states), each)]
         return states
+
+    def _row_ahead(self) -> list[Buffer]:
+        """The operands that are fetched before they are read: a stream a little ahead, or whole rows, if few of them
+        fill no first-level cache."""
+        count = prod(self.p.reduced.sizes)
+        ahead = self.read_ahead(count)
+        row = count * sum(x.type.dtype.itemsize for x in ahead)
+        return ahead if self.p.overlap or 4 * row < self.target.l1 else []
+
+    def _read_first(self) -> list[Buffer]:
+        """Large results whose rows are not whole lines, which stores therefore bring into the caches."""
+        count = prod(self.p.reduced.sizes)
+        stored = [self.results[i] for pass_ in self.rows.full for i, _ in pass_]
+        return [x for x in stored if x.streaming and count * x.type.dtype.itemsize % RESULT_ALIGN]
 
     def _across(self, states: list[Elems], k: int) -> Elems:
         """The values of one row from the vectors that it was accumulated in."""
