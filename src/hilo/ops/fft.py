@@ -156,7 +156,10 @@ def factors(n: int) -> list[int]:
 
 def _roots(k: np.ndarray, n: int, inverse: bool) -> np.ndarray:
     """The k-th powers of the n-th root of unity that a transform multiplies by; k is reduced first, exactly."""
-    return np.exp((2j if inverse else -2j) * np.pi * (k % n) / n)
+    angle = (2 if inverse else -2) * np.pi * (k % n) / n
+    w = np.empty(angle.shape, np.complex128)
+    w.real, w.imag = np.cos(angle), np.sin(angle)  # half the time of an exponential function
+    return w
 
 
 def _array(values: np.ndarray, dtype: DType) -> Op:
@@ -282,5 +285,5 @@ def _times(x: Op, values: np.ndarray) -> Op:
     """x times `values` along the last axis, in x's precision: complex products of programs are rounded once, which
     takes wider numbers."""
     re, im = real(x), imag(x)
-    w_re, w_im = (spread(_array(v, re.dtype), x.shape, (x.tensor.rank - 1,)) for v in (values.real, values.imag))
+    w_re, w_im = (spread(_array(v, re.dtype), x.shape, (x.tensor.rank - 1,)) for v in (np.real(values), np.imag(values)))
     return complex_(subtract(multiply(re, w_re), multiply(im, w_im)), add(multiply(re, w_im), multiply(im, w_re)))
