@@ -285,5 +285,6 @@ def _times(x: Op, values: np.ndarray) -> Op:
     """x times `values` along the last axis, in x's precision: complex products of programs are rounded once, which
     takes wider numbers."""
     re, im = real(x), imag(x)
-    w_re, w_im = (spread(_array(v, re.dtype), x.shape, (x.tensor.rank - 1,)) for v in (np.real(values), np.imag(values)))
+    parts = np.real(values), np.imag(values)
+    w_re, w_im = (spread(_array(v, re.dtype), x.shape, (x.tensor.rank - 1,)) for v in parts)
     return complex_(subtract(multiply(re, w_re), multiply(im, w_im)), add(multiply(re, w_im), multiply(im, w_re)))
