@@ -18,7 +18,8 @@ MAX_UNITS: Final = 16
 MOST_UNITS: Final = 64  # that may be asked for
 CALL_NS: Final = 120.0  # what a unit costs beside its work
 SHORT: Final = 0.1  # of the time, lost for want of units, by more threads than two or where these are not equally quick
-GOOD: Final = 0.02  # of the time, lost: a division that need not be better
+UNEVEN: Final = 0.05  # how much it counts what more threads lose by a number of units that they cannot share evenly
+GOOD: Final = 0.01  # of the time, lost: a division that need not be better
 Pair = tuple[int, int]
 
 
@@ -73,6 +74,7 @@ def divide(size: Pair, tile: Pair, times: int, units: int, fewest: int, cost: fl
             lost = ((down - fewest) * again[0] + (across - 1) * again[1] + count * CALL_NS) / cost
             if lost < least and units > 1:
                 lost += idle(size, tile, (down, across), times) + max(0.0, SHORT * (1.0 - count / units))
+                lost += UNEVEN * (-count % (8 if units >= 8 else 4)) / count
             if lost < least:
                 best, least = (-(-tall // down) * tile[0], -(-wide // across) * tile[1]), lost
             if least < good:
