@@ -330,14 +330,18 @@ class _Writer:
             self.emit(f"{move} {self.sums[row * self.p.vectors + j]}, {self.step * j}({pointer}){mask}")
 
     def each_row(self, pointer: str, stride: str, what: Callable[[str, int], None], second: str = "") -> None:
-        """`what(pointer, row)` for the rows of a tile in memory, each `stride` after the one before; with `second`, the
+        """`what(address, row)` for the rows of a tile in memory, each `stride` after the one before; with `second`, the
         first of the second group is where that register says."""
-        for i in range(self.p.rows):
-            what(pointer, i)
-            if second and i + 1 == self.p.group:
-                self.emit(f"movq {second}, {pointer}")
-            elif i + 1 < self.p.rows:
-                self.emit(f"addq {stride}, {pointer}")
+        rows, group = self.p.rows, self.p.group
+        offsets = self.multiples(stride)
+        for i in range(rows):
+            if i and i % group == 0:
+                self.emit(*([f"movq {second}, {pointer}"] if second else self.next_group(pointer, stride, pointer)))
+            what(pointer + offsets[i % group], i)
+
+    def next_group(self, last: str, stride: str, to: str) -> list[str]:
+        """The address of the next group of rows: `GROUP` further."""
+        return [f"leaq ({last},{stride},8), {to}", f"subq {stride}, {to}"]
 
     def fetch_row(self, pointer: str, near: int) -> None:
         """Fetch the lines of a row of C, into the first-level cache (`near` 0) or the second."""
@@ -365,7 +369,7 @@ class _Tile(_Writer):
         offsets = self.multiples(r["a_row"])
         bases = [r["a"], *(r[f"base{i}"] for i in range(1, -(-p.rows // p.group)))]
         for last, base in pairwise(bases):
-            self.emit(f"leaq ({last},{r['a_row']},8), {base}", f"subq {r['a_row']}, {base}")  # seven rows further
+            self.emit(*self.next_group(last, r["a_row"], base))
         self.move_to(count, "k")
         self.move_to(fetched, "ahead")
         self.turns(r["b"], fetched, r["a_k"], bases, offsets)
