@@ -16,11 +16,8 @@ from hilo.backend.target import Target
 from hilo.loop.nodes import Block, Func, Node, VType
 
 _METADATA = """
-!0 = distinct !{!0, !1, !2}
-!1 = !{!"llvm.loop.unroll.disable"}
-!2 = !{!"llvm.loop.vectorize.enable", i1 false}
-!3 = !{i32 1}
-!4 = !{!"branch_weights", i32 1, i32 1000}
+!0 = !{i32 1}
+!1 = !{!"branch_weights", i32 1, i32 1000}
 """
 
 
@@ -140,7 +137,7 @@ class _Emitter(Values, Effects):
             following = self.op(f"add {flags} {iv_type} {current[0]}, {self.names[step]}")
             current = [following, *(self.names[y] for y in body.yields)]
         again = self.op(f"icmp slt {iv_type} {current[0]}, {limit}")
-        self.line(f"br i1 {again}, label %{turn}, label %{after}, !llvm.loop !0")
+        self.line(f"br i1 {again}, label %{turn}, label %{after}")
         last = self.here
         self.phis(at, values, types, (initial, before), (current, last))
         self.start(after)
@@ -165,7 +162,7 @@ class _Emitter(Values, Effects):
         self.line(f"br i1 {self.names[test.yields[0]]}, label %{turn}, label %{after}")
         self.start(turn)
         yield self.block(body)
-        self.line(f"br label %{head}, !llvm.loop !0")
+        self.line(f"br label %{head}")
         self.phis(at, values, types, (initial, before), ([self.names[y] for y in body.yields], self.here))
         self.start(after)
         self.results[node] = values
@@ -173,7 +170,7 @@ class _Emitter(Values, Effects):
     def if_(self, node: Node) -> Iterator[Iterator]:
         then, orelse = node.blocks
         first, second, after = self.label(), self.label(), self.label()
-        rare = ", !prof !4" if "rare" in node.attrs else ""
+        rare = ", !prof !1" if "rare" in node.attrs else ""
         self.line(f"br i1 {self.names[node.args[0]]}, label %{first}, label %{second}{rare}")
         edges = []
         for label, block in ((first, then), (second, orelse)):

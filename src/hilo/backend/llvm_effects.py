@@ -32,7 +32,7 @@ class Effects(Writer):
         t = self.memory_type(node.type)
         if len(node.args) == 2:
             return self.from_memory(self.masked("load", node, t, None), node.type)
-        hint = ", !nontemporal !3" if node.attrs.get("nontemporal") else ""
+        hint = ", !nontemporal !0" if node.attrs.get("nontemporal") else ""
         loaded = self.op(f"load {type_text(t)}, {self.arg(node.args[0])}, align {node.attrs['align']}{hint}")
         return self.from_memory(loaded, node.type)
 
@@ -43,7 +43,7 @@ class Effects(Writer):
         if len(node.args) == 3:
             self.masked("store", node, t, stored)
             return
-        hint = ", !nontemporal !3" if node.attrs.get("nontemporal") else ""
+        hint = ", !nontemporal !0" if node.attrs.get("nontemporal") else ""
         self.line(f"store {type_text(t)} {stored}, {self.arg(ptr)}, align {node.attrs['align']}{hint}")
 
     def masked(self, what: str, node: Node, t: VType, stored: str | None) -> str:

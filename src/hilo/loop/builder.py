@@ -57,6 +57,7 @@ class Builder:
         self.sizes: Callable[[Any], Node] | None = None  # values of symbols, see loop/sizes.py
         # Of pieces of code by name, see loop/helpers.py: nodes of all and of one; where a function leaves its values.
         self.written: dict[str, tuple[int, int]] = {}
+        self._constants: dict[tuple[VType, Any], Node] = {}  # which all of the function sees
         self.places: dict[str, list[Node]] = {}
 
     # ---- making nodes
@@ -93,12 +94,20 @@ class Builder:
         """A constant; a number for a vector type is splatted."""
         if isinstance(value, tuple):
             return self.pure("const", (), type, value=value, bits=repr(value))
+        key = (type, value or repr(value))  # zeros have signs
+        node = self._constants.get(key)
+        if node is not None:
+            return node
         if type.lanes > 1:
-            return self.pure("splat", (self.const(value, type.with_lanes(1)),), type)
-        if type.is_float:
+            node = self.pure("splat", (self.const(value, type.with_lanes(1)),), type)
+        elif type.is_float:
             value = float(value)
-            return self.pure("const", (), type, value=value, bits=value.hex() if value == value else "nan")
-        return self.pure("const", (), type, value=wrap(int(value), type.bits), bits=None)
+            node = self.pure("const", (), type, value=value, bits=value.hex() if value == value else "nan")
+        else:
+            node = self.pure("const", (), type, value=wrap(int(value), type.bits), bits=None)
+        if not node.level:
+            self._constants[key] = node
+        return node
 
     def i64(self, value: Number) -> Node:
         """An i64 of this value: an int, or a size that is known only at run time."""

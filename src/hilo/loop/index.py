@@ -227,13 +227,18 @@ class Index:
         return Index(out.const, out.terms, low, high)
 
     def __mod__(self, d: Number) -> Index:
+        return self.split(d)[1]
+
+    def split(self, d: Number) -> tuple[Index, Index]:
+        """The quotient and the remainder by a positive number."""
+        quotient = self // d
+        rest = self - quotient * d
         if isinstance(d, Size):
-            return self - (self // d) * d
+            return quotient, rest
         assert d > 0
-        out = self - (self // d) * d
         if self.lo // d == self.hi // d:
-            return out
-        return Index(out.const, out.terms, 0, d - 1)
+            return quotient, rest
+        return quotient, Index(rest.const, rest.terms, 0, d - 1)
 
     def __repr__(self) -> str:
         parts = []
@@ -367,8 +372,8 @@ def delinear(position: Index, shape: Sequence[int]) -> list[Index]:
     out: list[Index] = []
     for n in reversed(shape[1:]):
         n = max(n, 1) if isinstance(n, int) else n
-        out.append(position % n)
-        position = position // n
+        position, rest = position.split(n)
+        out.append(rest)
     if shape:
         out.append(position)
     return out[::-1]

@@ -51,7 +51,13 @@ def outline(shape: Sequence[int], dims: Iterable[int] = ()) -> tuple[tuple[int, 
 
 def at_shape(at: Indices, shape: Sequence[int], other: Sequence[int]) -> Indices:
     """Indices into `other` for the element at `at` of `shape`, which differs only in axes of size 1."""
-    return at if tuple(shape) == tuple(other) else tuple(index.delinear(index.linear(at, shape), other))
+    if tuple(shape) == tuple(other):
+        return at
+    static = all(isinstance(n, int) for n in (*shape, *other))
+    if static and [n for n in shape if n != 1] == [n for n in other if n != 1]:
+        long = iter([x for x, n in zip(at, shape, strict=True) if n != 1])
+        return tuple([index.ZERO if n == 1 else next(long) for n in other])
+    return tuple(index.delinear(index.linear(at, shape), other))
 
 
 def is_reduce(o: Op) -> bool:
