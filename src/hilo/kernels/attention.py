@@ -16,7 +16,6 @@ from hilo.kernels import contraction, rows
 from hilo.kernels.contraction_algebra import Dim, classify, one_stride
 from hilo.kernels.contraction_pack import offset
 from hilo.kernels.elementwise import new_func
-from hilo.kernels.items import digest
 from hilo.kernels.lowered import Lowered, Phase
 from hilo.kernels.memory import RESULT_ALIGN, pointer
 from hilo.kernels.pins import choose
@@ -179,6 +178,8 @@ class Attention(Parts):
                 self.local[self.region, k] = self.local[self.first, 0] if shared else room(t.dtype.itemsize)
         self.space = b.alloca(max(scratch, 64), RESULT_ALIGN)
         if self.is_outer:
+            from hilo.kernels.items import digest
+
             own = self.own_rows.phases[0].func
             own.attrs.update(inline="never", rare=True)
             own.name = f"attention_rows_{digest(own)}"
