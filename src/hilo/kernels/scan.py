@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hilo.backend.target import Target
 
 Visit = Callable[[list[Index], Node | None, tuple[Node, ...]], tuple[Node, ...]]
-BLOCK_VECTORS: Final = 64  # of a long running sum that are summed by themselves
+BLOCK_VECTORS: Final = 128  # of a long running sum that are summed by themselves
 UNROLL: Final = 8  # vectors that go along the scanned axis side by side
 
 
