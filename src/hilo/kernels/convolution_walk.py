@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Final
 
-from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+from hilo.loop.builder import I64, PTR, Builder, Func, Node
 from hilo.loop.nodes import Deferred
 
 MOST_ROWS: Final = 24  # of a tile
@@ -82,8 +82,8 @@ def takes(rows: Sequence[int]) -> list[int]:
 
 @cache
 def walk() -> Func:
-    """void conv_walk(ptr bufs, ptr places, ptr table, i64 begin, i64 end): the units begin..end. runtime/native/walk.c is the same
-    in C."""
+    """void conv_walk(ptr bufs, ptr places, ptr table, i64 begin, i64 end): the units begin..end. runtime/native/walk.c is
+    the same in C."""
     params = [("bufs", PTR), ("places", PTR), ("table", PTR), ("begin", I64), ("end", I64)]
     return Deferred(NAME, params, _written, inline="never", outer=True, ready=True)
 
