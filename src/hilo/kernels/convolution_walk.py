@@ -82,8 +82,9 @@ def takes(rows: Sequence[int]) -> list[int]:
 
 @cache
 def walk() -> Func:
-    """void conv_walk(ptr bufs, ptr places, ptr table, i64 begin, i64 end): the units begin..end. runtime/native/walk.c is
-    the same in C."""
+    """void conv_walk(ptr bufs, ptr places, ptr table, i64 begin, i64 end): the units begin..end.
+
+    The same in C: runtime/native/walk.c."""
     params = [("bufs", PTR), ("places", PTR), ("table", PTR), ("begin", I64), ("end", I64)]
     return Deferred(NAME, params, _written, inline="never", outer=True, ready=True)
 
