@@ -127,3 +127,12 @@ def test_composites_of_chlo_are_compiled_as_its_ops() -> None:
       return %0 : tensor<3xf64>
     }""")
     assert inline(other).ops[1].kind.name == "negate"
+
+
+@pytest.mark.parametrize("types", ["tensor<?xf32> -> tensor<?xf32>",
+                                   "tensor<2xf32> -> tensor<?xf32, #stablehlo.bounds<2>>"])  # fmt: skip
+def test_a_size_that_is_not_known_is_refused(types: str) -> None:
+    operand, result = types.split(" -> ")
+    text = f"func.func @main(%x: {operand}) -> {result} {{\n  %0 = chlo.erf %x : {types}\n  return %0 : {result}\n}}"
+    with pytest.raises(hilo.Error, match=r"2:8: chlo.erf: this op is not part of StableHLO"):
+        bytecode.write(parse(text))

@@ -50,7 +50,7 @@ class _Functions:
     def call(self, op: Op) -> Op | None:
         """A call of the function for `op`; None if there is no program of StableHLO for it."""
         types = [x.type for x in op.operands]
-        if not isinstance(op.type, TensorType) or not all(isinstance(t, TensorType) and t.is_static for t in types):
+        if not all(isinstance(t, TensorType) and t.is_static for t in (*types, op.type)):
             return None
         key = (op.kind, *types)
         if key not in self.names:
