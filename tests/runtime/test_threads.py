@@ -142,6 +142,33 @@ def test_a_worker_on_the_core_of_its_caller_is_sent_away(entries):
     assert (done.returncode, done.stderr) == (0, "")
 
 
+FEW = """
+import ctypes, os, resource, sys
+import numpy as np
+from hilo.runtime import _native
+library = ctypes.CDLL(sys.argv[1])
+address = ctypes.cast(library.squares, ctypes.c_void_p).value
+f64 = np.dtype(np.float64)
+p = _native.Program(address, [(f64, (100003,))], [(f64, (100003,))], threads=300)
+x = np.arange(100003, dtype=f64)
+used = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20),) * 2)
+cores = os.sched_getaffinity(0)
+for core in sorted(cores):
+    os.sched_setaffinity(0, {core})
+    os.sched_setaffinity(0, cores)
+    assert all(np.array_equal(p(x)[0], x * x + 1) for _ in range(50))
+assert 0 < _native.workers() < 299, _native.workers()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux's affinities")
+def test_fewer_workers_than_asked_for(entries):
+    """Where the system has no memory for more threads, the others do their shares, whatever core the caller is on."""
+    done = subprocess.run([sys.executable, "-c", FEW, entries._name], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 EXIT = """
 import ctypes, sys, threading, time
 from hilo.runtime import _native

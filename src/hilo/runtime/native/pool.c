@@ -125,8 +125,9 @@ static void send_away(int id, int core) { (void)id, (void)core; }
 /* Parts the workers of a job from the caller, whose core they may share: asleep, or waiting for it to get off. */
 static void part(int threads) {
     int core = this_core();
+    int workers = atomic_load_explicit(&pool.workers, memory_order_relaxed); /* fewer, if the system gave no more */
     if (core < 0) return;
-    for (int id = 1; id < threads; id++)
+    for (int id = 1; id < threads && id <= workers; id++)
         if (atomic_load_explicit(&pool.worker[id].core, memory_order_relaxed) == core) send_away(id, core);
 }
 
