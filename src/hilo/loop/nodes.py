@@ -167,23 +167,28 @@ class Func:
 
 
 class Deferred(Func):
-    """A function whose body `write` makes when it is first read."""
+    """A function that `write` writes when it is first read. Programs share such functions, and threads compile side by
+    side: each sees a whole one, and all the same."""
 
-    __slots__ = ("_body", "_write")
+    __slots__ = ("_kinds", "_whole", "_write")
 
     def __init__(self, name: str, params: list[tuple[str, VType]], write: Callable[[Func], None], ret: VType = VOID,
                  **attrs: Any) -> None:  # fmt: skip
-        self._write: Callable[[Func], None] | None = None
-        super().__init__(name, params, ret, **attrs)
-        self._write = write
+        self.name, self.ret, self.attrs, self.helpers = name, ret, attrs, None
+        self._kinds, self._write = params, write
+        self._whole: dict[None, Func] = {}  # empty until it is written
+
+    def _read(self) -> Func:
+        if not self._whole:
+            whole = Func(self.name, self._kinds, self.ret)
+            self._write(whole)
+            self._whole.setdefault(None, whole)  # of several threads the first one's
+        return self._whole[None]
 
     @property
-    def body(self) -> Block:
-        write, self._write = self._write, None
-        if write is not None:
-            write(self)
-        return self._body
+    def body(self) -> Block:  # type: ignore[override]
+        return self._read().body
 
-    @body.setter
-    def body(self, body: Block) -> None:
-        self._body = body
+    @property
+    def params(self) -> tuple[Node, ...]:  # type: ignore[override]
+        return self._read().params
