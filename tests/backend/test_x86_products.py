@@ -12,6 +12,7 @@ from hilo.backend.target import Target
 from hilo.backend.x86_products import assembly
 from hilo.kernels import contraction_panels, convolution_depthwise, convolution_tile, microkernel
 from hilo.loop.nodes import SIZES, Func
+from hilo.loop.product import Depthwise
 from hilo.ops.window_axes import Axis
 
 DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32}
@@ -150,8 +151,8 @@ def test_depthwise_row(target: Target, scalar: str, name: str) -> None:
     x_column = w_column = (lanes + 3) * size
     inner = places - sum(o * stride - low + axis.reach > columns for o in range(places))
     for masked in (False, True) if target.has_masks else (False,):
-        r = convolution_depthwise.Row(scalar, scalar, scalar, lanes, masked, taps, stride, dilation, positions, low,
-                                      end, tiles)  # fmt: skip
+        sums = Depthwise(scalar, lanes, masked, taps, stride, dilation, positions, low, end, tiles)
+        r = convolution_depthwise.Row(scalar, scalar, sums)
         cases = [{
             "x": x.ctypes.data, "x_row": columns * x_column, "x_column": x_column,
             "w": w.ctypes.data + (-turn * (taps - 1) * w_column if turn < 0 else 0), "w_row": taps * w_column,

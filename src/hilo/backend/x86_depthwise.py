@@ -36,7 +36,7 @@ class Row:
         self.r |= {n: f"{above + 8 * i}(%rsp)" for i, n in enumerate(stacked)}
         self.text: list[str] = []
         self.tiles = 0
-        self.fits = bool(self.elements) and all(len(groups(self.users(*t))) <= len(_BASES) for t in self.ranges())
+        self.fits = bool(self.elements) and all(len(groups(p.users(*t))) <= len(_BASES) for t in self.ranges())
 
     def ranges(self) -> list[tuple[int, int]]:
         """The columns that lie in lhs, of those that tiles see."""
@@ -44,10 +44,6 @@ class Row:
         if p.tiles == 1:
             return [(p.low, p.end)]
         return [*([(p.low, p.reach)] if p.low else []), (0, p.reach), *([(0, p.end)] if p.tiles == 3 else [])]
-
-    def users(self, lo: int, hi: int) -> dict[int, list[tuple[int, int]]]:
-        """Of each column from `lo` to `hi`, in order: the positions that see it, and which tap it is for them."""
-        return self.p.users(lo, hi)
 
     def emit(self, *lines: str) -> None:
         self.text += lines
@@ -80,7 +76,7 @@ class Row:
         """The positions from the one on the stack on, whose windows have columns lo..hi of those that they see."""
         p, r, at = self.p, self.r, f".L{self.name}.{self.tiles}"
         self.tiles += 1
-        column, users = r["x_column"], self.users(lo, hi)
+        column, users = r["x_column"], p.users(lo, hi)
         bases = dict(zip(groups(users), _BASES, strict=False))
         first, *others = bases
         base = bases[first]

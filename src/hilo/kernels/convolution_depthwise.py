@@ -46,37 +46,18 @@ OUTER_NS: Final = 100  # of a row of sums, beside which the code around it does 
 
 @record(frozen=True)
 class Row:
-    """A row of sums: windows of `taps` elements, `stride` and `dilation` apart, in tiles of `positions`.
-
-    `low`: columns before lhs that the first window has. `end`: how many columns from the start of the last tile's first
-    window on lie in lhs. `tiles`: whether there is one tile only, or one at the start, some in the middle, one at the
-    end. `lhs`, `rhs`: types in memory; sums are of type `held`, in vectors of `lanes`, `masked` if some count only.
-    """
+    """A row of sums, and the types `lhs` and `rhs` of what is multiplied, in memory."""
 
     lhs: str
     rhs: str
-    held: str
-    lanes: int
-    masked: bool
-    taps: int
-    stride: int
-    dilation: int
-    positions: int
-    low: int
-    end: int
-    tiles: int
+    sums: Depthwise
 
     @property
     def name(self) -> str:
-        types = f"{self.held}x{self.lanes}{'m' if self.masked else ''}_{self.lhs}_{self.rhs}"
-        window = f"{self.taps}s{self.stride}d{self.dilation}"
-        return f"depthwise_{types}_{window}_{self.positions}l{self.low}e{self.end}t{self.tiles}"
-
-    @property
-    def product(self) -> Depthwise:
-        """What the row's function does."""
-        return Depthwise(self.held, self.lanes, self.masked, self.taps, self.stride, self.dilation, self.positions,
-                         self.low, self.end, self.tiles)  # fmt: skip
+        p = self.sums
+        types = f"{p.scalar}x{p.lanes}{'m' if p.masked else ''}_{self.lhs}_{self.rhs}"
+        window = f"{p.taps}s{p.stride}d{p.dilation}"
+        return f"depthwise_{types}_{window}_{p.positions}l{p.low}e{p.end}t{p.tiles}"
 
 
 ROW_PARAMS: Final = [(n, PTR if n in ("x", "w", "to") else I64) for n in DEPTHWISE_PARAMS]
@@ -91,59 +72,59 @@ def sums_of_row(r: Row) -> Func:
     `to_column` bytes apart. `inner`: where tiles in the middle end. `live`: lanes that count.
     """
     f = Func(r.name, ROW_PARAMS, noalias=("to",), inline="never")
-    product = r.product
-    if r.lhs == r.rhs == r.held:
-        f.attrs["product"] = product
+    p = r.sums
+    if r.lhs == r.rhs == p.scalar:
+        f.attrs["product"] = p
     b = Builder(f)
     x, x_row, x_column, w, w_row, w_column, rows, ahead, fresh, to, to_column, inner, width, live = f.params
-    held, lhs, rhs = (dtypes.dtype(n) for n in (r.held, r.lhs, r.rhs))
-    v = VType(r.held, r.lanes)
-    mask = b.cmp("slt", b.iota(I64.with_lanes(r.lanes)), live) if r.masked else None
-    weight_offsets = multiples(b, w_column, r.taps)
+    held, lhs, rhs = (dtypes.dtype(n) for n in (p.scalar, r.lhs, r.rhs))
+    v = VType(p.scalar, p.lanes)
+    mask = b.cmp("slt", b.iota(I64.with_lanes(p.lanes)), live) if p.masked else None
+    weight_offsets = multiples(b, w_column, p.taps)
     steps = multiples(b, x_column, GROUP)
 
     def tile(at: Node, lo: int, hi: int) -> None:
         """The positions from `at` on, whose windows have columns lo..hi of those that they see."""
-        start = b.gep(x, b.mul(b.sub(b.mul(at, r.stride), r.low), x_column))
-        users = product.users(lo, hi)
+        start = b.gep(x, b.mul(b.sub(b.mul(at, p.stride), p.low), x_column))
+        users = p.users(lo, hi)
         groups = sorted({c // GROUP for c in users})
         bases = [b.gep(start, b.mul(x_column, g * GROUP)) for g in groups]
 
         def fetch(i: Node) -> None:
             line = b.add(ahead, b.mul(i, x_row))
             for g, base in zip(groups, bases, strict=True):
-                for c in range(g * GROUP, min((g + 1) * GROUP, r.positions * r.stride)):
+                for c in range(g * GROUP, min((g + 1) * GROUP, p.positions * p.stride)):
                     b.prefetch(b.gep(b.gep(base, line), steps[c - g * GROUP]))
 
         b.for_(0, fresh, 1, fetch)
 
         def turn(_: Node, weights: Node, *state: Node) -> list[Node]:
             base, acc = dict(zip(groups, state, strict=False)), list(state[len(groups) :])
-            ws = [arith.convert(b, arith.load_elem(b, weights, weight_offsets[k], rhs, r.lanes, mask), held).re
-                  for k in range(r.taps)]  # fmt: skip
+            ws = [arith.convert(b, arith.load_elem(b, weights, weight_offsets[k], rhs, p.lanes, mask), held).re
+                  for k in range(p.taps)]  # fmt: skip
             for column in users:
                 at, offset = base[column // GROUP], steps[column % GROUP]
-                e = arith.convert(b, arith.load_elem(b, at, offset, lhs, r.lanes, mask), held)
-                for p, k in users[column]:
-                    acc[p] = b.fma(e.re, ws[k], acc[p])
-            return [b.gep(weights, w_row), *(b.gep(p, x_row) for p in state[: len(groups)]), *acc]
+                e = arith.convert(b, arith.load_elem(b, at, offset, lhs, p.lanes, mask), held)
+                for position, k in users[column]:
+                    acc[position] = b.fma(e.re, ws[k], acc[position])
+            return [b.gep(weights, w_row), *(b.gep(x, x_row) for x in state[: len(groups)]), *acc]
 
-        zeros = [b.const(0, v)] * r.positions
+        zeros = [b.const(0, v)] * p.positions
         acc = b.for_(0, rows, 1, turn, (w, *bases, *zeros))[1 + len(groups) :]
         place = b.gep(to, b.mul(at, to_column))
-        for p, total in enumerate(acc):
-            b.store(b.gep(place, b.mul(to_column, p)), total, mask=mask)
+        for position, total in enumerate(acc):
+            b.store(b.gep(place, b.mul(to_column, position)), total, mask=mask)
 
-    begin, middle = b.i64(0), b.sub(inner, r.positions - 1)
-    if r.tiles == 1:
-        tile(begin, r.low, r.end)
+    begin, middle = b.i64(0), b.sub(inner, p.positions - 1)
+    if p.tiles == 1:
+        tile(begin, p.low, p.end)
     else:
-        if r.low:
-            tile(begin, r.low, product.reach)
-            begin = b.i64(r.positions)
-        b.for_(begin, middle, r.positions, lambda at: tile(at, 0, product.reach))
-        if r.tiles == 3:
-            tile(b.sub(width, r.positions), 0, r.end)
+        if p.low:
+            tile(begin, p.low, p.reach)
+            begin = b.i64(p.positions)
+        b.for_(begin, middle, p.positions, lambda at: tile(at, 0, p.reach))
+        if p.tiles == 3:
+            tile(b.sub(width, p.positions), 0, p.end)
     b.ret()
     return f
 
@@ -174,13 +155,12 @@ def lower(op: Op, target: Target, epilogue: Epilogue | None = None) -> Lowered |
     found = tiles_of(axes[-1], n, places, target.registers)
     if found is None:
         return None
-    r = Row(x.dtype.name, w.dtype.name, held.name, lanes, False, axes[-1].size, axes[-1].stride, axes[-1].dilation,
-            *found)  # fmt: skip
-    return _Depthwise(op, r, target, epilogue).lowered()
+    sums = Depthwise(held.name, lanes, False, axes[-1].size, axes[-1].stride, axes[-1].dilation, *found)
+    return _Depthwise(op, sums, target, epilogue).lowered()
 
 
 def tiles_of(axis: Axis, n: int, places: int, registers: int) -> tuple[int, int, int, int] | None:
-    """(positions, low, end, tiles) of a row of `places` windows of `n` elements (see `Row`), if there is a way."""
+    """(positions, low, end, tiles) for `places` windows of `n` elements (see `Depthwise`), if there is a way."""
     if not 1 <= axis.size <= MOST_TAPS or axis.low < 0:
         return None
     starts = [o * axis.stride - axis.low for o in range(places)]
@@ -204,9 +184,9 @@ def tiles_of(axis: Axis, n: int, places: int, registers: int) -> tuple[int, int,
 class _Depthwise:
     """Writes the function of one convolution."""
 
-    def __init__(self, op: Op, r: Row, target: Target, epilogue: Epilogue | None) -> None:
+    def __init__(self, op: Op, p: Depthwise, target: Target, epilogue: Epilogue | None) -> None:
         x, w, t = op.operands[0].tensor, op.operands[1].tensor, op.tensor
-        self.r, self.x, self.w, self.out, self.epilogue = r, x, w, t, epilogue
+        self.p, self.x, self.w, self.out, self.epilogue = p, x, w, t, epilogue
         plain = (Axis(),) if len(x.shape) == 3 else ()  # one row only
         self.outer, self.axis = (*plain, *windows(w, op.attrs))
         self.high = x.shape[1] if not plain else 1  # rows of lhs
@@ -225,19 +205,19 @@ class _Depthwise:
         self.helpers: dict[str, Func] = {}
 
     def lowered(self) -> Lowered:
-        b, r = self.b, self.r
+        b, p = self.b, self.p
         batch, height, places, features = self.shape
         block = balanced(height, BLOCK_ROWS)
-        shape = (batch, -(-height // block), -(-features // r.lanes))
+        shape = (batch, -(-height // block), -(-features // p.lanes))
         units = prod(shape)
-        vector = r.lanes * VType(r.held).size
+        vector = p.lanes * VType(p.scalar).size
         row_ns = places * (self.outer.size * self.axis.size + 4) * VECTOR_NS
         self.func.attrs["outer"] = self.direct and row_ns >= OUTER_NS
         sums = self.result.ptr if self.direct else b.alloca(places * vector)
 
         def unit(u: Node) -> None:
             image, rows, k = index.delinear(index.loop_var(u, 0, units), shape)
-            lo, y0 = index.node(b, k * r.lanes), index.node(b, rows * block)
+            lo, y0 = index.node(b, k * p.lanes), index.node(b, rows * block)
             y1 = b.smin(b.add(y0, block), height)
 
             def turn(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
@@ -246,21 +226,21 @@ class _Depthwise:
                 b.for_(y0, y1, 1, lambda y: self.row(image, index.loop_var(y, 0, height), v, sums))
                 return ()
 
-            end = b.smin(b.add(lo, r.lanes), features)
-            vector_loop(b, lo, end, features, turn, lanes=r.lanes, masks=self.target.has_masks)
+            end = b.smin(b.add(lo, p.lanes), features)
+            vector_loop(b, lo, end, features, turn, lanes=p.lanes, masks=self.target.has_masks)
 
         _, begin, end = self.func.params
         b.for_(begin, end, 1, unit)
         b.ret()
         cost = block * row_ns
-        reason = f"each feature by itself: {r.positions} positions side by side, a vector of features each"
+        reason = f"each feature by itself: {p.positions} positions side by side, a vector of features each"
         return Lowered([Phase(self.func, units, cost, list(self.helpers.values()))],
                        strategy="depthwise convolution", reason=reason)  # fmt: skip
 
     @property
     def direct(self) -> bool:
         """Whether sums are what is stored."""
-        return self.epilogue is None and self.out.dtype.name == self.r.held
+        return self.epilogue is None and self.out.dtype.name == self.p.scalar
 
     def fetch_weights(self, v: Vector) -> None:
         """Those of the next vector of features, of which each tap has its own line, come into the cache."""
@@ -271,7 +251,7 @@ class _Depthwise:
 
     def row(self, image: Index, y: Index, v: Vector, sums: Node) -> None:
         """Row `y` of an image's results, for a vector of features."""
-        b, r, outer = self.b, self.r, self.outer
+        b, p, outer = self.b, self.p, self.outer
         _, _, places, features = self.shape
         width = self.x.shape[-2]
         x_column, w_column = features * self.x.dtype.itemsize, features * self.w.dtype.itemsize
@@ -290,13 +270,13 @@ class _Depthwise:
             w_row = -w_row
         if self.turned[1]:
             w, w_column = b.gep(w, (self.axis.size - 1) * w_column), -w_column
-        live = b.i64(r.lanes) if v.mask is None else b.sub(features, feature)
-        func = sums_of_row(replace(r, masked=v.mask is not None))
+        live = b.i64(p.lanes) if v.mask is None else b.sub(features, feature)
+        func = sums_of_row(Row(self.x.dtype.name, self.w.dtype.name, replace(p, masked=v.mask is not None)))
         self.helpers[func.name] = func
-        inner = places - sum(o * r.stride - self.axis.low + self.axis.reach > width for o in range(places))
+        inner = places - sum(o * p.stride - self.axis.low + self.axis.reach > width for o in range(places))
         ahead = b.mul(b.sub(outer.size, taken), outer.dilation * x_row)
         fresh = min(outer.stride, outer.size)
-        held, vector = dtypes.dtype(r.held), r.lanes * VType(r.held).size
+        held, vector = dtypes.dtype(p.scalar), p.lanes * VType(p.scalar).size
         to, to_column = sums, vector
         if self.direct:
             start = index.node(b, index.linear([image, y, index.ZERO, v.at.first_lane()], self.shape))
@@ -307,7 +287,7 @@ class _Depthwise:
             return
 
         def finish(o: Node) -> None:
-            e = arith.load_elem(b, sums, b.mul(o, vector), held, r.lanes)
+            e = arith.load_elem(b, sums, b.mul(o, vector), held, p.lanes)
             e = arith.convert(b, e, self.out.dtype)
             position = index.linear([image, y, index.loop_var(o, 0, places), v.at], self.shape)
             if self.epilogue is not None:
