@@ -18,14 +18,8 @@ def regions(op: Op) -> Iterator[Function]:
 
 
 def has_regions(f: Function) -> bool:
-    """Whether an op of `f` has regions, which is a property of its kind."""
-    seen = set()
-    for o in f.ops:
-        if o.kind not in seen:
-            seen.add(o.kind)
-            if any(True for _ in regions(o)):
-                return True
-    return False
+    """Whether an op of `f` has regions."""
+    return any(True for o in f.ops for _ in regions(o))
 
 
 def any_op(f: Function, asks: Callable[[Op], bool]) -> bool:
