@@ -8,7 +8,9 @@
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>
 #define WIDE __attribute__((target("avx512f,avx512bw,avx512vl,avx512vnni")))
-static bool is_wide(void) { return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw"); }
+static bool is_wide(void) {
+    return __builtin_cpu_supports("avx512vnni") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
+}
 
 WIDE static void flip_wide(const uint8_t *from, uint8_t *to, int64_t n) {
     const __m512i sign = _mm512_set1_epi8((char)0x80);
