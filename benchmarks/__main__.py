@@ -31,6 +31,7 @@ from benchmarks.report import format_row, summary, table
 from benchmarks.server import LIMIT, Failed, Server, serve
 from benchmarks.threads import threads_command
 from benchmarks.timing import measure, started
+from hilo.cli.common import atomic_write
 from hilo.runtime.limits import measure as measure_limits
 
 CHOICE = [p for p in PEERS if p != "limit"]  # which is always measured, and is no peer
@@ -90,7 +91,8 @@ def run(
             rows.append(measure(case, servers, rounds, check, seed))
             print(format_row(rows[-1], chosen), flush=True)
             if json_path:  # after each row: a run takes long
-                json_path.write_text(json.dumps(figures, indent=1))
+                with atomic_write(str(json_path)) as file:
+                    file.write(json.dumps(figures, indent=1).encode())
     print()
     print(table(rows, chosen))
     print()

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from hilo.backend.target import Target
 from hilo.runtime.cache import Cache, Key
+from hilo.runtime.stores import default_directory
 
 FOLDER = "HILO_BENCHMARKS_CACHE"  # where it lies; the processes of the peers inherit it
 _LIMIT = 8 << 30  # bytes
@@ -29,10 +30,8 @@ IREE_FLAGS = ["--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3", "--iree-i
 
 
 def folder() -> str:
-    """`$HILO_BENCHMARKS_CACHE`, else `hilo-benchmarks` in the user's cache directory."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    base = base if os.path.isabs(base) else os.path.expanduser("~/.cache")
-    return os.path.abspath(os.environ.get(FOLDER) or os.path.join(base, "hilo-benchmarks"))
+    """`$HILO_BENCHMARKS_CACHE`, else `hilo-benchmarks` beside hilo's own cache."""
+    return os.path.abspath(os.environ.get(FOLDER) or f"{default_directory() or 'hilo'}-benchmarks")
 
 
 class Kept:
