@@ -77,21 +77,32 @@ def test_subnormals_are_kept_whatever_the_caller_has_set(program, entries):
     assert after & 0xE040 == 0xE040
 
 
-FORK = """
-import ctypes, os, sys, warnings
+def completes(script: str, *arguments: str) -> None:
+    """Run a script in a process of its own, which must end well and say nothing against it."""
+    done = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+SQUARES = """
+import ctypes, os, resource, sys, warnings
 import numpy as np
 from hilo.runtime import _native
-warnings.simplefilter("ignore")
 library = ctypes.CDLL(sys.argv[1])
 address = ctypes.cast(library.squares, ctypes.c_void_p).value
 f64 = np.dtype(np.float64)
-p = _native.Program(address, [(f64, (100003,))], [(f64, (100003,))], threads=3, release_gil=True)
 x = np.arange(100003, dtype=f64)
+def squares(**options):
+    p = _native.Program(address, [(f64, (100003,))], [(f64, (100003,))], **options)
+    return lambda: np.array_equal(p(x)[0], x * x + 1)
+"""
+FORK = """
+warnings.simplefilter("ignore")
+right = squares(threads=3, release_gil=True)
 for _ in range(5):
-    assert np.array_equal(p(x)[0], x * x + 1)
+    assert right()
     assert _native.workers() == 2
     child = os.fork()
-    ok = _native.workers() == (2 if child else 0) and all(np.array_equal(p(x)[0], x * x + 1) for _ in range(20))
+    ok = _native.workers() == (2 if child else 0) and all(right() for _ in range(20))
     if child == 0:
         os._exit(0 if ok and _native.workers() == 2 else 1)
     assert ok
@@ -102,20 +113,11 @@ for _ in range(5):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_fork(entries):
     """A child of a process whose pool runs gets a pool of its own, and both go on."""
-    done = subprocess.run([sys.executable, "-c", FORK, entries._name], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    completes(SQUARES + FORK, entries._name)
 
 
 PART = """
-import ctypes, os, sys
-import numpy as np
-from hilo.runtime import _native
-library = ctypes.CDLL(sys.argv[1])
-address = ctypes.cast(library.squares, ctypes.c_void_p).value
-f64 = np.dtype(np.float64)
-p = _native.Program(address, [(f64, (100003,))], [(f64, (100003,))], threads=2)
-x = np.arange(100003, dtype=f64)
-right = lambda: np.array_equal(p(x)[0], x * x + 1)
+right = squares(threads=2)
 cores = os.sched_getaffinity(0)
 home = {min(cores)}
 os.sched_setaffinity(0, home)
@@ -138,26 +140,18 @@ def test_a_worker_on_the_core_of_its_caller_is_sent_away(entries):
     """A worker inherits the caller's only core; as soon as the caller may run elsewhere, they part."""
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("needs two cores")
-    done = subprocess.run([sys.executable, "-c", PART, entries._name], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    completes(SQUARES + PART, entries._name)
 
 
 FEW = """
-import ctypes, os, resource, sys
-import numpy as np
-from hilo.runtime import _native
-library = ctypes.CDLL(sys.argv[1])
-address = ctypes.cast(library.squares, ctypes.c_void_p).value
-f64 = np.dtype(np.float64)
-p = _native.Program(address, [(f64, (100003,))], [(f64, (100003,))], threads=300)
-x = np.arange(100003, dtype=f64)
+right = squares(threads=300)
 used = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20),) * 2)
 cores = os.sched_getaffinity(0)
 for core in sorted(cores):
     os.sched_setaffinity(0, {core})
     os.sched_setaffinity(0, cores)
-    assert all(np.array_equal(p(x)[0], x * x + 1) for _ in range(50))
+    assert all(right() for _ in range(50))
 assert 0 < _native.workers() < 299, _native.workers()
 """
 
@@ -165,8 +159,7 @@ assert 0 < _native.workers() < 299, _native.workers()
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs Linux's affinities")
 def test_fewer_workers_than_asked_for(entries):
     """Where the system has no memory for more threads, the others do their shares, whatever core the caller is on."""
-    done = subprocess.run([sys.executable, "-c", FEW, entries._name], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    completes(SQUARES + FEW, entries._name)
 
 
 EXIT = """
@@ -183,8 +176,7 @@ time.sleep(0.02)
 
 
 def test_exit_while_a_daemon_thread_runs_programs(entries):
-    done = subprocess.run([sys.executable, "-c", EXIT, entries._name], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    completes(EXIT, entries._name)
 
 
 SUBINTERPRETER = """
