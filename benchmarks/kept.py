@@ -14,6 +14,7 @@ from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from hilo.backend.names import names
 from hilo.backend.target import Target
 from hilo.runtime.cache import Cache, Key
 from hilo.runtime.stores import default_directory
@@ -80,8 +81,8 @@ def _version(package: str) -> str:
 
 @cache
 def _machine() -> dict[str, str]:
-    target = Target.host()
-    return {"cpu": target.cpu, "features": str(target.features)}
+    _, cpu, features = names(Target.host())
+    return {"cpu": cpu, "features": features}
 
 
 @cache

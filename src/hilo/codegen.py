@@ -145,10 +145,9 @@ def check_portable(program: Program) -> None:
 
 def ready_made() -> dict[str, int]:
     """Addresses of the functions that programs of this process do not bring along."""
-    from hilo.backend import jit
     from hilo.runtime import _native
 
-    return _native.ready() if jit.takes_addresses() else {}
+    return _native.ready()
 
 
 def group(program: Program, *, portable: bool = False, cached: bool = True, entry: str = "entry",
@@ -268,10 +267,12 @@ def object_for(text: str, target: Target, store: Cache | None, opt: int = 1, spe
     level = min(opt, cpu.OPT_LEVEL)
     if store is None or store.is_silent:
         return cpu.compile(text, target, level, spent)
-    from hilo.backend.llvm_library import version
+    from hilo.backend.llvm_file import version
+    from hilo.backend.names import names
     from hilo.runtime.cache import Key
 
-    key = Key.of(text, cpu=target.cpu, features=target.features, llvm=version(), opt=str(level))
+    _, name, features = names(target)
+    key = Key.of(text, cpu=name, features=features, llvm=version(), opt=str(level))
     data = store.get(key)
     if data is None:
         data = cpu.compile(text, target, level, spent)

@@ -76,7 +76,7 @@ def key_of(source: str | bytes, machine: Target, options: Options, **more: str) 
     """What an image depends on."""
     import numpy as np
 
-    from hilo.backend.llvm_library import version
+    from hilo.backend.llvm_file import version
     from hilo.runtime.cache import Key
 
     calls: Any = sys.modules.get("hilo.custom_calls.registry")  # whoever registers a target has loaded it

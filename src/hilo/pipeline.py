@@ -343,6 +343,7 @@ def _build(f: Function, machine: Target, threads: int, options: Options, trace: 
 def portable_code(f: Function, stage: str, machine: Target, options: Options) -> str | bytes:
     """A stage of the code of a function that has gone through the passes, for use outside of this process, on whatever
     machine; "c" is for any."""
+    from hilo.backend.names import title
     from hilo.backend.target import Target
     from hilo.codegen import Code
     from hilo.kernels.pins import unasked
@@ -363,7 +364,7 @@ def portable_code(f: Function, stage: str, machine: Target, options: Options) ->
         raise Unsupported("an object file has no run-time sizes: compile the program for shapes of its arguments")
     code = Code(program, machine, portable=True)
     if stage == "header":
-        return header(program, machine.name)
+        return header(program, title(machine))
     return code.object_file(symbol_of(program)) if stage == "object" else code.text(stage)
 
 

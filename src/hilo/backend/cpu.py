@@ -1,4 +1,4 @@
-"""LLVM IR text -> object code or assembly, by LLVM. Imports backend.llvm_library and backend.target.
+"""LLVM IR text -> object code or assembly, by LLVM. Imports backend.llvm_library, backend.names and backend.target.
 
 LLVM may abort the process when it cannot select an instruction, so code for a machine that is not this one is made in a
 worker process.
@@ -13,6 +13,7 @@ from typing import Final
 
 from hilo.backend.forks import Unforked
 from hilo.backend.llvm_library import emitted, library, parsed, text_of, text_out
+from hilo.backend.names import names
 from hilo.backend.target import Target
 from hilo.errors import Error
 from hilo.record import record
@@ -48,7 +49,8 @@ def initialize_all() -> None:
     lib.InitializeAllAsmPrinters()
 
 
-def new_target_machine(triple: str, cpu: str, features: str, opt: int = OPT_LEVEL) -> int:
+@cache
+def target_machine(triple: str, cpu: str, features: str, opt: int = OPT_LEVEL) -> int:
     """LLVM's machine. The small code model: the JIT's default, "large", makes every constant an indirection."""
     initialize()
     lib = library()
@@ -63,9 +65,6 @@ def new_target_machine(triple: str, cpu: str, features: str, opt: int = OPT_LEVE
     return lib.CreateTargetMachine(
         found, triple.encode(), cpu.encode(), features.encode(), opt, b"pic", b"small", 0, 0, b""
     )
-
-
-target_machine = cache(new_target_machine)
 
 
 @cache
@@ -104,7 +103,7 @@ class Spent:
 
 def _generate(text: str, target: Target, form: str, opt: int, spent: Spent) -> bytes:
     if Target.host().includes(target):
-        return generate_here(text, target.triple, target.cpu, target.features, form, opt, spent)
+        return generate_here(text, *names(target), form, opt, spent)
     return _generate_in_worker(text, target, form)
 
 
@@ -132,7 +131,7 @@ _WORKER = "import sys; from hilo.backend.cpu import work; work()"
 def _generate_in_worker(text: str, target: Target, form: str) -> bytes:
     import subprocess
 
-    parts = (target.triple, target.cpu, target.features, form, text)
+    parts = (*names(target), form, text)
     done = subprocess.run([sys.executable, "-c", _WORKER], input="\0".join(parts).encode(), capture_output=True,
                           env=_worker_env(), check=False)  # fmt: skip
     if done.returncode == 0:

@@ -12,9 +12,9 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
-from hilo.backend.llvm_library import Engine, host
 from hilo.backend.loader import Code
 from hilo.backend.relocations import MACHINES
+from hilo.backend.target import Target
 from hilo.errors import Error
 
 TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
@@ -23,8 +23,8 @@ TABLE: Final = "_GLOBAL_OFFSET_TABLE_"
 class LoadedCode:
     """Object code in memory. `address` maps each symbol asked for to its address. The memory goes with this object."""
 
-    def __init__(self, engine: Engine | Code, address: dict[str, int]) -> None:
-        self._engine = engine
+    def __init__(self, code: Code, address: dict[str, int]) -> None:
+        self._code = code
         self.address = address
 
     def function(self, symbol: str, *argtypes: Any, restype: Any = None) -> Callable[..., Any]:
@@ -34,24 +34,16 @@ class LoadedCode:
         return f
 
 
-def takes_addresses() -> bool:
-    """Whether `load` can be told of functions by their addresses."""
-    return host()[0].split("-")[0] in MACHINES
-
-
 def load(objects: Iterable[bytes], symbols: Iterable[str],
          ready: Mapping[str, int] = MappingProxyType({})) -> LoadedCode:  # fmt: skip
     """Load object files together and find the addresses of `symbols`. `ready`: addresses of functions that they may
-    call, besides what the process has for all, where `takes_addresses`.
+    call, besides what the process has for all.
 
     Raises `Error` for an object that is damaged, for a symbol that no object defines, and for one that the code needs
     and the process does not have (LLVM itself would end the process).
     """
     objects, symbols = list(objects), list(symbols)
-    triple, _, _ = host()
-    machine = MACHINES.get(triple.split("-")[0])
-    if machine is None:
-        return _loaded_by_llvm(objects, symbols, triple)
+    machine = MACHINES[Target.host().arch]
     unknown: list[str] = []
 
     def find(symbol: str) -> int:
@@ -63,17 +55,6 @@ def load(objects: Iterable[bytes], symbols: Iterable[str],
     code = Code(objects, find, machine)
     _check(symbols, code.symbols, unknown)
     return LoadedCode(code, {s: code.symbols[s] for s in symbols})
-
-
-def _loaded_by_llvm(objects: list[bytes], symbols: list[str], triple: str) -> LoadedCode:
-    from hilo.backend.cpu import new_target_machine
-    from hilo.backend.elf import symbols as elf_symbols
-
-    tables = [elf_symbols(data) for data in objects]
-    defined = {s for has, _ in tables for s in has}
-    _check(symbols, defined, [s for _, needs in tables for s in needs - defined if address_in_process(s) is None])
-    engine = Engine(new_target_machine(triple, "", ""), triple, objects)
-    return LoadedCode(engine, {s: engine.address(s) for s in symbols})
 
 
 def _check(symbols: Iterable[str], defined: Collection[str], unknown: Iterable[str]) -> None:

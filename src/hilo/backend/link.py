@@ -1,6 +1,7 @@
 """Custom calls that are LLVM IR: checked when they are registered, made part of the modules that call them.
 
-Imports llvmlite and backend.cpu. Names follow from the text, so that the same program gives the same text.
+Imports llvmlite, backend.cpu and backend.names. What is called how follows from the text, so that the same program
+gives the same text.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from hilo.backend.cpu import initialize
+from hilo.backend.names import names
 from hilo.backend.target import Target
 from hilo.errors import Error
 
@@ -82,15 +84,16 @@ def _machine(target: Target) -> llvm.TargetMachine:
     import llvmlite.binding as llvm
 
     initialize()
-    found = llvm.Target.from_triple(target.triple)
-    return found.create_target_machine(cpu=target.cpu, features=target.features, opt=1, reloc="pic", codemodel="small")
+    triple, cpu, features = names(target)
+    found = llvm.Target.from_triple(triple)
+    return found.create_target_machine(cpu=cpu, features=features, opt=1, reloc="pic", codemodel="small")
 
 
 def _parsed(text: str, target: Target, machine: llvm.TargetMachine) -> llvm.ModuleRef:
     import llvmlite.binding as llvm
 
     module = llvm.parse_assembly(text)
-    module.triple = target.triple
+    module.triple = names(target).triple
     module.data_layout = str(machine.target_data)
     return module
 

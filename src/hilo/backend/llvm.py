@@ -30,6 +30,7 @@ def emit(funcs: Sequence[Func], target: Target, public: Collection[str] | None =
     which there may be assembly).
     """
     from hilo.backend.cpu import data_layout
+    from hilo.backend.names import names
 
     module = ModuleWriter(target)
     private = {f.name for f in funcs if f.attrs.get("private") or (public is not None and f.name not in public)}
@@ -43,13 +44,14 @@ def emit(funcs: Sequence[Func], target: Target, public: Collection[str] | None =
     written = [f for f in funcs if f not in assembled]
     module.defined.update(f.name for f in written)
     parts += [_Emitter(module, f).text(f.name in private) for f in written]
-    layout = data_layout(target.triple, target.cpu, target.features)
-    head = f'target triple = "{target.triple}"\ntarget datalayout = "{layout}"\n'
+    triple, cpu, features = names(target)
+    layout = data_layout(triple, cpu, features)
+    head = f'target triple = "{triple}"\ntarget datalayout = "{layout}"\n'
     parts += [f"{name} = internal constant [{len(v)} x i64] [{', '.join([f'i64 {x}' for x in v])}], align 8"
               for v, name in module.data.items()]  # fmt: skip
     declared = [d for name, d in sorted(module.declared.items()) if name not in module.defined]
-    cpu = f' "target-cpu"="{target.cpu}"' if target.cpu else ""
-    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bytes * 8}"{cpu} }}\n'
+    of_cpu = f' "target-cpu"="{cpu}"' if cpu else ""
+    attributes = f'attributes #0 = {{ nounwind "prefer-vector-width"="{target.vector_bytes * 8}"{of_cpu} }}\n'
     return "\n".join((head, *parts, *declared, attributes)) + _METADATA
 
 

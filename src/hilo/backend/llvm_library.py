@@ -1,4 +1,5 @@
-"""LLVM as a library: the C functions that llvmlite's shared library exports, called directly. Imports errors alone.
+"""LLVM as a library: the C functions that llvmlite's shared library exports, called directly. Imports errors and
+backend.llvm_file.
 
 llvmlite's Python part takes 25 ms to import, of which nothing is needed here; its library takes 7. The functions are
 the same in all versions that pyproject.toml admits. Every module has an LLVM context of its own, so that nothing is
@@ -8,16 +9,14 @@ shared with other users of llvmlite in this process but the tables of targets.
 from __future__ import annotations
 
 import ctypes
-import os
-import sys
 from _thread import allocate_lock
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from functools import cache
-from importlib.machinery import PathFinder
 from typing import Any, Final
 
+from hilo.backend.llvm_file import path
 from hilo.errors import Error
 
 _TEXT: Final = POINTER(c_char_p)
@@ -51,12 +50,6 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "GetBufferStart": (c_void_p, c_void_p),
     "GetBufferSize": (c_size_t, c_void_p),
     "DisposeMemoryBuffer": (None, c_void_p),
-    "CreateObjectFile": (c_void_p, c_char_p, c_size_t),
-    "CreateMCJITCompiler": (c_void_p, c_void_p, c_void_p, c_bool, _TEXT),
-    "MCJITAddObjectFile": (None, c_void_p, c_void_p),
-    "FinalizeObject": (None, c_void_p),
-    "GetFunctionAddress": (c_uint64, c_void_p, c_char_p),
-    "DisposeExecutionEngine": (None, c_void_p),
 }  # fmt: skip
 
 
@@ -82,17 +75,10 @@ class Library:
 @cache
 def library() -> Library:
     """The library, loaded once. Raises `Error` if llvmlite is not installed."""
-    spec = PathFinder.find_spec("llvmlite")
-    for folder in (spec and spec.submodule_search_locations) or ():
-        path = os.path.join(folder, "binding", "libllvmlite.so")
-        if os.path.exists(path):
-            return Library(path)
-    try:
-        from llvmlite.binding import ffi  # installed in another way: it knows where
-    except ModuleNotFoundError:
-        raise Error("hilo needs the package llvmlite, which is not installed") from None
-
-    return Library(ffi.lib._name)
+    found = path()
+    if not found:
+        raise Error("hilo needs the package llvmlite, which is not installed")
+    return Library(found)
 
 
 @cache
@@ -107,12 +93,6 @@ def llvmlite_version() -> str:
     from llvmlite import __version__
 
     return __version__
-
-
-@cache
-def version() -> str:
-    """LLVM's version and llvmlite's, in one text: what code depends on."""
-    return f"{llvm_version()} {llvmlite_version()}"
 
 
 @contextmanager
@@ -184,33 +164,6 @@ def emitted(machine: int, module: int, *, assembly: bool = False) -> bytes:
         return ctypes.string_at(lib.GetBufferStart(buffer), lib.GetBufferSize(buffer))
     finally:
         lib.DisposeMemoryBuffer(buffer)
-
-
-class Engine:
-    """Object files in memory, with the process's symbols: MCJIT, of LLVM's. The memory goes with this object."""
-
-    def __init__(self, machine: int, triple: str, objects: Iterable[bytes]) -> None:
-        """`machine` belongs to the engine from here on. The objects must be whole: LLVM ends the process otherwise."""
-        self._lib = lib = library()
-        self._context = lib.ContextCreate()
-        module = lib.ParseAssembly(self._context, f'target triple = "{triple}"'.encode(), None)
-        with text_out() as why, _LOCK:
-            self._engine = lib.CreateMCJITCompiler(module, machine, False, byref(why))
-            if not self._engine:
-                raise Error(f"LLVM cannot load code: {_said(why)}")
-            for data in objects:
-                lib.MCJITAddObjectFile(self._engine, lib.CreateObjectFile(data, len(data)))
-            lib.FinalizeObject(self._engine)
-
-    def address(self, symbol: str) -> int:
-        """The address of a symbol that an object defines."""
-        return self._lib.GetFunctionAddress(self._engine, symbol.encode())
-
-    def __del__(self) -> None:
-        engine, self._engine = getattr(self, "_engine", None), None
-        if engine and not sys.is_finalizing():
-            self._lib.DisposeExecutionEngine(engine)  # and the module
-            self._lib.ContextDispose(self._context)
 
 
 def _said(why: c_char_p) -> str:

@@ -1,16 +1,15 @@
 """`Target`: the machine that code is made for. Kernels ask it for widths, registers and cache sizes, and never name an
-instruction set. Imports loop, ir.dtypes and files; LLVM only when the host is asked for."""
+instruction set. Imports loop, ir.dtypes and backend.host; LLVM only for hosts that are not known without it."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
+from hilo.backend.host import NATIVE, cache_sizes, x86_host
 from hilo.errors import Error
-from hilo.files import text
 from hilo.ir.dtypes import DType
 from hilo.loop.element import held_type
 from hilo.loop.nodes import SIZES, VType
@@ -25,7 +24,8 @@ NO_SIZES: Final[Mapping[str, Any]] = MappingProxyType({})
 class Target:
     """An immutable, hashable description of a machine.
 
-    `name` is for people; `triple`, `cpu` and `features` ("+avx2,-x") are LLVM's. `vector_bytes` is the width of a
+    `name` is for people; `triple`, `cpu` and `features` ("+avx2,-x") are LLVM's, but for hosts that are known without
+    LLVM, whose `cpu` begins with "native" (`backend.names` has LLVM's words for them). `vector_bytes` is the width of a
     vector register and `registers` their number. In hardware there is: `has_fma` fused multiply-add; `has_masks` masked
     loads, stores and blends at full speed; `has_rounding` floor, ceil, rint and trunc; `has_dot4` dot products of four
     bytes, unsigned ones with signed ones; `has_same_dot4` such of bytes that are all signed, or all unsigned;
@@ -170,31 +170,17 @@ NAMED: Final[dict[str, Target]] = {
 }
 
 
-def _cache_sizes() -> dict[str, int]:
-    """The host's cache sizes from Linux's sysfs; empty where that is not to be had."""
-    sizes: dict[str, int] = {}
-    folder = "/sys/devices/system/cpu/cpu0/cache"
-    try:
-        names = sorted(n for n in os.listdir(folder) if n.startswith("index"))
-    except OSError:
-        return sizes
-    for name in names:
-        kind, level, size = (text(f"{folder}/{name}/{f}") for f in ("type", "level", "size"))
-        if kind != "Instruction" and size.endswith("K") and level in "123":
-            sizes[f"l{level}"] = int(size[:-1]) << 10
-    return sizes
-
-
 @cache
 def _host() -> Target:
+    if (found := x86_host()) is not None:
+        return described(LINUX_X86, *found, cache_sizes())
     from hilo.backend.llvm_library import host
 
-    triple, cpu, has = host()
-    return described(triple, cpu, has, _cache_sizes())
+    return described(*host(), cache_sizes())
 
 
 def described(triple: str, cpu: str, has: Mapping[str, bool], caches: Mapping[str, Any] = NO_SIZES) -> Target:
-    """The machine that LLVM describes: a triple, the CPU's name, the features that it has or lacks.
+    """The machine that the system or LLVM describes: a triple, the CPU's name, the features that it has or lacks.
 
     Raises `Error` for a machine of another kind than we make code for.
     """
@@ -210,4 +196,4 @@ def described(triple: str, cpu: str, has: Mapping[str, bool], caches: Mapping[st
     if level == 3 and all(has.get(f) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512cd")):
         level = 4
     dot4 = level == 4 and bool(has.get("avx512vnni"))
-    return _x86(f"x86-{cpu}", cpu, f"{features},{_WIDE}", level, dot4, caches)
+    return _x86(f"x86-{cpu.removeprefix(NATIVE)}", cpu, f"{features},{_WIDE}", level, dot4, caches)

@@ -2,7 +2,7 @@
 runs nothing, and whatever does not fit is one clear `Error`.
 
 What calls out of the program cannot be kept as machine code; then the program's own bytes are, and `load` compiles them
-again (from objects that are cached). Imports backend.target, ir, runtime.image, errors, record.
+again (from objects that are cached). Imports backend.names and target, ir, runtime.image, errors, record.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from hilo.backend.names import title
 from hilo.backend.target import Target
 from hilo.errors import Error
 from hilo.ir.dtypes import dtype
@@ -182,7 +183,8 @@ def _check_machine(machine: Target) -> None:
     lacking = [f[1:] for f in machine.features.split(",") if f.startswith("+") and f not in has]
     if lacking or not host.includes(machine):
         what = f"which has {', '.join(lacking[:6])}" if lacking else f"{machine.vector_bytes * 8} bits wide"
-        raise Error(f"the serialized executable is for another machine ({machine.name}, {what}); this is {host.name}")
+        raise Error(f"the serialized executable is for another machine ({title(machine)}, {what}); "
+                    f"this is {title(host)}")  # fmt: skip
 
 
 def vars_of(machine: Target) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """What the machine can do at most: fused multiply-adds and memory, measured.
 
 Small loops as LLVM IR, called from as many Python threads as a program would use (ctypes gives up the GIL). They are
-written here and not made by the compiler, so that it is not measured by itself. Imports backend.target and
+written here and not made by the compiler, so that it is not measured by itself. Imports backend.names and target, and
 runtime.cache.
 """
 
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from hilo.backend.names import names
 from hilo.backend.target import Target
 from hilo.runtime.cache import Cache, Key
 
@@ -151,9 +152,8 @@ def _compile(lanes: int) -> Any:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    host = Target.host()
-    found = llvm.Target.from_triple(host.triple)
-    machine = found.create_target_machine(cpu=host.cpu, features=host.features, opt=2, jit=True)
+    triple, cpu, features = names(Target.host())
+    machine = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2, jit=True)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(_text(lanes)), machine)
     engine.finalize_object()
     return engine
