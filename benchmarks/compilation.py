@@ -83,6 +83,7 @@ def once(peer: str, path: Path, threads: int, variables: dict[str, str]) -> tupl
     root = Path(__file__).parent
     env = {**os.environ, **variables}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # as a user has it: files are compiled to bytecode once
+    env["OPENBLAS_NUM_THREADS"] = "1"  # its idle thread spins for 30 ms: numpy's, no compiler's
     done = subprocess.run([sys.executable, str(root / "compile_once.py"), peer, str(path), str(threads)], text=True,
                           capture_output=True, env=env, check=False)  # fmt: skip
     if done.returncode:
