@@ -4,8 +4,7 @@ splatted to the other operand's lanes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from math import inf
 from typing import Any
 
@@ -54,35 +53,32 @@ class Builder:
         self.func = func
         self.block = func.body
         self._chain: list[Block] = [func.body]  # from the function's body to `block`
+        self._floor = 0  # the level of the innermost branch of an `if`, which pure nodes do not leave
         self.sizes: Callable[[Any], Node] | None = None  # values of symbols, see loop/sizes.py
         # Of pieces of code by name, see loop/helpers.py: nodes of all and of one; where a function leaves its values.
         self.written: dict[str, tuple[int, int]] = {}
-        self._constants: dict[tuple[VType, Any], Node] = {}  # which all of the function sees
+        self._constants: dict[tuple[VType, Any], Node] = {}  # all of the function's body itself
         self.places: dict[str, list[Node]] = {}
 
     # ---- making nodes
     def pure(self, kind: str, args: tuple[Node, ...], type: VType, **attrs: Any) -> Node:  # noqa: A002
         """A node without effects, shared with an equal earlier one, hoisted as far as its operands allow."""
-        chain = self._chain
-        level = 0
+        lowest = 0  # where the operands are known
         for a in args:
-            if a.level > level:
-                level = a.level
-        for i in range(len(chain) - 1, level, -1):  # do not leave a branch of an `if`
-            if chain[i].barrier:
-                level = i
-                break
+            if a.level > lowest:
+                lowest = a.level
+        level = self._floor if self._floor > lowest else lowest
+        chain = self._chain
         home = chain[level]
-        key = (kind, args, type, tuple(attrs.items()) if attrs else ())
-        found = None
-        for i in range(level, -1, -1):
-            found = chain[i].known.get(key)
-            if found is not None:
-                return found
-        node = Node(kind, args, type, attrs, level)
-        home.known[key] = node
-        home.nodes.append(node)
-        return node
+        key = (kind, args, type, *attrs.items())
+        found = home.known.get(key)
+        while found is None and level > lowest:  # made before the branches around this place
+            level -= 1
+            found = chain[level].known.get(key)
+        if found is None:
+            found = home.known[key] = Node(kind, args, type, attrs, home.level)
+            home.nodes.append(found)
+        return found
 
     def effect(self, kind: str, args: tuple[Node, ...], type: VType = VOID, **attrs: Any) -> Node:  # noqa: A002
         """A node that stays where it is: loads, stores, calls."""
@@ -92,27 +88,30 @@ class Builder:
 
     def const(self, value: Num | tuple[Num, ...], type: VType) -> Node:  # noqa: A002
         """A constant; a number for a vector type is splatted."""
-        if isinstance(value, tuple):
-            return self.pure("const", (), type, value=value, bits=repr(value))
-        key = (type, value or repr(value))  # zeros have signs
-        node = self._constants.get(key)
-        if node is not None:
-            return node
-        if type.lanes > 1:
-            node = self.pure("splat", (self.const(value, type.with_lanes(1)),), type)
-        elif type.is_float:
-            value = float(value)
-            node = self.pure("const", (), type, value=value, bits=value.hex() if value == value else "nan")
-        else:
-            node = self.pure("const", (), type, value=wrap(int(value), type.bits), bits=None)
-        if not node.level:
-            self._constants[key] = node
+        key = (type, repr(value) if not value or isinstance(value, tuple) else value)  # zeros have signs
+        return self._constants.get(key) or self._constant(key, value, type)
+
+    def _constant(self, key: tuple[VType, Any], value: Any, type: VType) -> Node:  # noqa: A002
+        """A constant that has not been asked for in this way yet. It costs nothing wherever it is used: the function's
+        body has it."""
+        if not isinstance(value, tuple):
+            value = float(value) if type.is_float else wrap(int(value), type.bits)
+        own = (type, value if value and value == value and not isinstance(value, tuple) else repr(value))
+        node = self._constants.get(own)
+        if node is None:
+            if type.lanes > 1 and not isinstance(value, tuple):
+                node = Node("splat", (self.const(value, type.with_lanes(1)),), type)
+            else:
+                node = Node("const", (), type, {"value": value})
+            self.func.body.nodes.append(node)
+            self._constants[own] = node
+        self._constants[key] = node
         return node
 
     def i64(self, value: Number) -> Node:
         """An i64 of this value: an int, or a size that is known only at run time."""
         if isinstance(value, int):
-            return self.const(value, I64)
+            return self._constants.get((I64, value or "0")) or self.const(value, I64)
         from hilo.loop import sizes
 
         return sizes.node(self, value)
@@ -134,23 +133,28 @@ class Builder:
     def binary(self, kind: str, a: Node | Num, b: Node | Num) -> Node:
         """One of the two-operand arithmetic kinds; numbers become constants of the other operand's type."""
         a, b = self._pair(a, b)
-        if not a.type.is_float:
-            x, y = a.const, b.const
-            if x is not None and y is not None and kind in _INT_FOLD:
+        t = a.type
+        if t.is_float or (a.const is None and b.const is None):
+            return self.pure(kind, (a, b), t)
+        return self._folded(kind, a, b) or self.pure(kind, (a, b), t)
+
+    def _folded(self, kind: str, a: Node, b: Node) -> Node | None:
+        """What an operation on integers gives, if that is one of them or a constant."""
+        x, y = a.const, b.const
+        if x is not None and y is not None:
+            if kind in _INT_FOLD:
                 return self.const(wrap(_INT_FOLD[kind](x, y), a.type.bits), a.type)
-            if x is not None and y is not None and kind in _QUOTIENTS and x >= 0 < y:
+            if kind in _QUOTIENTS and x >= 0 < y:
                 return self.const(_QUOTIENTS[kind](x, y), a.type)
-            if y == 0 and kind in ("add", "sub", "or", "xor", "shl", "lshr", "ashr"):
-                return a
-            if x == 0 and kind in ("add", "or", "xor"):
-                return b
-            if y == 1 and kind in ("mul", "sdiv", "udiv"):
-                return a
-            if x == 1 and kind == "mul":
-                return b
-            if kind == "mul" and (x == 0 or y == 0):
-                return self.const(0, a.type)
-        return self.pure(kind, (a, b), a.type)
+        if y == 0 and kind in ("add", "sub", "or", "xor", "shl", "lshr", "ashr"):
+            return a
+        if x == 0 and kind in ("add", "or", "xor"):
+            return b
+        if y == 1 and kind in ("mul", "sdiv", "udiv"):
+            return a
+        if x == 1 and kind == "mul":
+            return b
+        return self.const(0, a.type) if kind == "mul" and (x == 0 or y == 0) else None
 
     def unary(self, kind: str, a: Node) -> Node:
         return self.pure(kind, (a,), a.type)
@@ -186,11 +190,10 @@ class Builder:
 
     def fma(self, a: Node | Num, b: Node | Num, c: Node | Num) -> Node:
         """a * b + c, rounded once."""
-        nodes = [x for x in (a, b, c) if isinstance(x, Node)]
-        lanes = max(n.type.lanes for n in nodes)
-        t = nodes[0].type.with_lanes(lanes)
-        args = tuple(self.splat(x, lanes) if isinstance(x, Node) else self.const(x, t) for x in (a, b, c))
-        return self.pure("fma", args, t)
+        types = [x.type for x in (a, b, c) if isinstance(x, Node)]
+        t = max(types, key=lambda t: t.lanes) if len(set(types)) > 1 else types[0]
+        args = [self.splat(x, t.lanes) if isinstance(x, Node) else self.const(x, t) for x in (a, b, c)]
+        return self.pure("fma", tuple(args), t)
 
     def scale(self, x: Node, n: Node) -> Node: return self.pure("scale", (x, n), x.type)  # fmt: skip
 
@@ -275,7 +278,8 @@ class Builder:
         if a.type.lanes == lanes:
             return a
         assert a.type.lanes == 1
-        return self.pure("splat", (a,), a.type.with_lanes(lanes))
+        t = a.type.with_lanes(lanes)
+        return self.pure("splat", (a,), t) if a.const is None else self.const(a.const, t)
 
     def lane(self, v: Node, index: int) -> Node:
         if v.kind == "splat":
@@ -363,17 +367,20 @@ class Builder:
         self.effect("ret", () if value is None else (value,))
 
     # ---- structured control flow
-    @contextmanager
-    def _inside(self, block: Block) -> Iterator[None]:
-        outer = self.block
+    def _fill(self, block: Block, build: Callable[..., Iterable[Node] | None], params: Iterable[Node] = ()) -> None:
+        """Let `build` make the nodes of a block inside of this one; what it gives is what the block yields."""
+        outer, floor = self.block, self._floor
         self.block = block
         self._chain.append(block)
-        yield
+        if block.barrier:
+            self._floor = block.level
+        block.yields = tuple(build(*params) or ())
+        self._floor = floor
         self._chain.pop()
         self.block = outer
 
     def _params(self, block: Block, types: Iterable[VType]) -> tuple[Node, ...]:
-        block.params = tuple(Node("param", (), t, {"index": i}, block.level) for i, t in enumerate(types))
+        block.params = tuple([Node("param", (), t, {"index": i}, block.level) for i, t in enumerate(types)])
         return block.params
 
     def _results(self, node: Node, types: Iterable[VType]) -> tuple[Node, ...]:
@@ -396,13 +403,11 @@ class Builder:
             if lo.const + step.const >= hi.const:  # exactly one turn: no loop
                 return tuple(body(lo, *init) or ())
         block = Block(self.block)
-        iv, *carried = self._params(block, (lo.type, *(v.type for v in init)))
-        with self._inside(block):
-            block.yields = tuple(body(iv, *carried) or ())
+        self._fill(block, body, self._params(block, [lo.type, *[v.type for v in init]]))
         assert [y.type for y in block.yields] == [v.type for v in init], "a loop yields what it carries"
         node = Node("for", (lo, hi, step, *init), VOID, {"unroll": unroll}, self.block.level, (block,))
         self.block.nodes.append(node)
-        return self._results(node, (v.type for v in init))
+        return self._results(node, [v.type for v in init])
 
     def while_(
         self, init: Iterable[Node], cond: Callable[..., Node], body: Callable[..., Iterable[Node]]
@@ -411,12 +416,8 @@ class Builder:
         init = tuple(init)
         test, block = Block(self.block), Block(self.block)
         types = [v.type for v in init]
-        carried = self._params(test, types)
-        with self._inside(test):
-            test.yields = (cond(*carried),)
-        carried = self._params(block, types)
-        with self._inside(block):
-            block.yields = tuple(body(*carried))
+        self._fill(test, lambda *carried: (cond(*carried),), self._params(test, types))
+        self._fill(block, body, self._params(block, types))
         node = Node("while", init, VOID, None, self.block.level, (test, block))
         self.block.nodes.append(node)
         return self._results(node, types)
@@ -435,9 +436,8 @@ class Builder:
         for build in (then, orelse):
             block = Block(self.block, barrier=True)
             if build is not None:
-                with self._inside(block):
-                    block.yields = tuple(build() or ())
+                self._fill(block, build)
             blocks.append(block)
         node = Node("if", (cond,), VOID, {"rare": True} if rare else None, self.block.level, tuple(blocks))
         self.block.nodes.append(node)
-        return self._results(node, (v.type for v in blocks[0].yields))
+        return self._results(node, [v.type for v in blocks[0].yields])

@@ -32,8 +32,9 @@ class Atom:
     """Something with a value in [lo, hi] that is a multiple of `multiple`.
 
     Either `node` (a scalar variable or a run-time value), or lane numbers 0..lanes-1 (`lanes` > 0; `base` is the
-    variable that they count on from and `top` the largest base + lane), or `inner // divisor`, or `inner * factor`, or
-    a run-time `size` itself. `below`: a run-time size that the value (of a base: with its lanes) stays below.
+    variable that they count on from and `top` the largest base + lane), or (`Derived`) `inner // divisor`, or `inner *
+    factor`, or a run-time `size` itself. `below`: a run-time size that the value (of a base: with its lanes) stays
+    below.
     """
 
     __slots__ = ("base", "below", "divisor", "factor", "hi", "inner", "lanes", "lo", "multiple", "node", "size", "top")
@@ -67,26 +68,30 @@ class Atom:
         self.size = size
         self.below = below
 
-    def __hash__(self) -> int:
-        if self.inner is None:
-            return id(self) if self.size is None else id(self.size)
-        return hash((self.inner, self.divisor, self.factor))
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, Atom):
-            return False
-        if self.inner is None:
-            return self.size is not None and self.size is other.size
-        return self.divisor == other.divisor and self.factor is other.factor and self.inner == other.inner
-
     @property
     def is_vector(self) -> bool:
         """Whether the value differs from lane to lane."""
         if self.inner is not None:
             return self.inner.is_vector
         return self.lanes > 0 or (self.node is not None and self.node.type.lanes > 1)
+
+
+class Derived(Atom):
+    """What is computed from another index, or a run-time size: equal by structure, where other atoms are themselves."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return id(self.size) if self.inner is None else hash((self.inner, self.divisor, self.factor))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Derived):
+            return False
+        if self.inner is None:
+            return self.size is not None and self.size is other.size
+        return self.divisor == other.divisor and self.factor is other.factor and self.inner == other.inner
 
 
 class Index:
@@ -103,19 +108,21 @@ class Index:
     hi: Final[int]
 
     def __init__(self, const: int, terms: dict[Atom, int], lo: int | None = None, hi: int | None = None) -> None:
-        a, b = _interval(const, terms)
+        a, b = _interval(const, terms) if terms else (const, const)
         self.const = const  # type: ignore[misc]
         self.terms = terms  # type: ignore[misc]
-        self.lo = a if lo is None else max(a, lo)  # type: ignore[misc]
-        self.hi = b if hi is None else min(b, hi)  # type: ignore[misc]
+        self.lo = a if lo is None or lo < a else lo  # type: ignore[misc]
+        self.hi = b if hi is None or hi > b else hi  # type: ignore[misc]
         self._hash: int | None = None
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash((self.const, frozenset(self.terms.items())))
+            self._hash = hash((self.const, frozenset(self.terms.items()))) if self.terms else hash(self.const)
         return self._hash
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if isinstance(other, int):
             return not self.terms and self.const == other
         return isinstance(other, Index) and self.const == other.const and self.terms == other.terms
@@ -128,7 +135,7 @@ class Index:
     @property
     def is_vector(self) -> bool:
         """Whether the value differs from lane to lane."""
-        return any(a.is_vector for a in self.terms)
+        return bool([a for a in self.terms if a.lanes or a.is_vector])
 
     @property
     def multiple(self) -> int:
@@ -151,18 +158,20 @@ class Index:
 
     def first_lane(self) -> Index:
         """The value in lane 0 of an index whose `lane_stride` is a number."""
-        return Index(self.const, {a: c for a, c in self.terms.items() if not a.lanes})
+        return Index(self.const, {a: c for a, c in self.terms.items() if not a.lanes}) if self.terms else self
 
     # ---- arithmetic
     def __add__(self, other: Index | Number) -> Index:
         if isinstance(other, int):
-            return Index(self.const + other, self.terms, self.lo + other, self.hi + other) if other else self
+            return _bounded(self.const + other, self.terms, self.lo + other, self.hi + other) if other else self
         if isinstance(other, Size):
             from hilo.loop.size_index import of_size
 
             other = of_size(other)
         if not other.terms:
             return self + other.const
+        if not self.terms:
+            return other + self.const
         terms = dict(self.terms)
         for a, c in other.terms.items():
             total = terms.get(a, 0) + c
@@ -181,10 +190,14 @@ class Index:
             return self
         if factor == 0:
             return ZERO
-        lo, hi = sorted((self.lo * factor, self.hi * factor))
-        return Index(self.const * factor, {a: c * factor for a, c in self.terms.items()}, lo, hi)
+        lo, hi = self.lo * factor, self.hi * factor
+        if factor < 0:
+            lo, hi = hi, lo
+        return _bounded(self.const * factor, {a: c * factor for a, c in self.terms.items()}, lo, hi)
 
     def __sub__(self, other: Index | Number) -> Index:
+        if isinstance(other, Index) and not other.terms:
+            other = other.const
         return self + (-other if isinstance(other, int) else other * -1)
 
     def __neg__(self) -> Index:
@@ -252,6 +265,13 @@ class Index:
         return " + ".join([*parts, str(self.const)] if self.const or not parts else parts)
 
 
+def _bounded(const: int, terms: dict[Atom, int], lo: int, hi: int) -> Index:
+    """An index whose bounds are known to be no wider than its terms'."""
+    x = Index.__new__(Index)
+    x.const, x.terms, x.lo, x.hi, x._hash = const, terms, lo, hi, None  # type: ignore[misc]
+    return x
+
+
 def _interval(const: int, terms: dict[Atom, int]) -> tuple[int, int]:
     """The bounds of a sum; a lane and its base with one coefficient count as one value."""
     lo = hi = const
@@ -259,7 +279,12 @@ def _interval(const: int, terms: dict[Atom, int]) -> tuple[int, int]:
         low, high = a.lo, a.hi
         if a.base is not None and terms.get(a.base) == c:
             low, high = 0, a.top - a.base.hi
-        lo, hi = (lo + c * low, hi + c * high) if c > 0 else (lo + c * high, hi + c * low)
+        if c > 0:
+            lo += c * low
+            hi += c * high
+        else:
+            lo += c * high
+            hi += c * low
     return lo, hi
 
 
@@ -287,7 +312,7 @@ def _divide(x: Index, d: int) -> Index:
         if c == 1 and a.inner is not None and a.factor is None and isinstance(a.divisor, int):  # (y // a) // d
             return a.inner // (a.divisor * d)
     m = x.multiple
-    atom = Atom(x.lo // d, x.hi // d, inner=x, divisor=d, multiple=m // d if m % d == 0 and m else 1)
+    atom = Derived(x.lo // d, x.hi // d, inner=x, divisor=d, multiple=m // d if m % d == 0 and m else 1)
     return Index(0, {atom: 1})
 
 
@@ -303,10 +328,10 @@ def is_inside(x: Index, n: Number) -> bool:
 # ---- making indices
 def constant(value: int) -> Index:
     """The index that is always `value`."""
-    return Index(value, {})
+    return _bounded(value, {}, value, value)
 
 
-ZERO: Final = Index(0, {})
+ZERO: Final = constant(0)
 
 
 def loop_var(node: Node, lo: int, hi: Number, multiple: int = 1) -> Index:
@@ -363,7 +388,7 @@ def linear(indices: Iterable[Index], shape: Sequence[int]) -> Index:
     """The row-major position of `indices` in `shape`."""
     out = ZERO
     for ix, n in zip(indices, shape, strict=True):
-        out = out * n + ix
+        out = out * n + ix if out is not ZERO else ix
     return out
 
 
@@ -385,7 +410,11 @@ def node(b: Builder, ix: Index) -> Node:
     scalar = b.i64(ix.const)
     vector: Node | None = None
     for a, c in ix.terms.items():
-        n = b.mul(_atom(b, a), c)
+        n = a.node
+        if n is None or a.lanes:
+            n = _atom(b, a)
+        if c != 1:
+            n = b.mul(n, c)
         if n.type.lanes > 1:
             vector = n if vector is None else b.add(vector, n)
         else:

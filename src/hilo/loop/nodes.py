@@ -53,35 +53,27 @@ SIZES: Final = {"i1": 1, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "f32": 4, "f64":
 class VType:
     """A scalar (`lanes == 1`) or fixed-vector type of i1 i8 i16 i32 i64 f32 f64, or `ptr`, or `void`. Interned."""
 
-    __slots__ = ("lanes", "scalar")
+    __slots__ = ("bits", "is_float", "lanes", "scalar", "size")
     _pool: dict[tuple[str, int], VType] = {}
     scalar: str
     lanes: int
+    is_float: bool
+    bits: int
+    size: int  # bytes of one lane in memory
 
     def __new__(cls, scalar: str, lanes: int = 1) -> VType:
         key = (scalar, lanes)
         t = cls._pool.get(key)
         if t is None:
             t = object.__new__(cls)
-            t.scalar, t.lanes = scalar, lanes
+            t.scalar, t.lanes, t.is_float = scalar, lanes, scalar[0] == "f"
+            t.size = SIZES.get(scalar, 0)
+            t.bits = 1 if scalar == "i1" else t.size * 8
             t = cls._pool.setdefault(key, t)
         return t
 
-    @property
-    def is_float(self) -> bool:
-        return self.scalar[0] == "f"
-
-    @property
-    def bits(self) -> int:
-        return 1 if self.scalar == "i1" else SIZES[self.scalar] * 8
-
-    @property
-    def size(self) -> int:
-        """Bytes of one lane in memory."""
-        return SIZES[self.scalar]
-
     def with_lanes(self, lanes: int) -> VType:
-        return VType(self.scalar, lanes)
+        return self if lanes == self.lanes else VType(self.scalar, lanes)
 
     def with_scalar(self, scalar: str) -> VType:
         return VType(scalar, self.lanes)
@@ -98,15 +90,17 @@ F32, F64, PTR, VOID = VType("f32"), VType("f64"), VType("ptr"), VType("void")
 
 
 class Node:
-    """An instruction and its value. `attrs` is a dict or None. `level` is the depth of the block that holds it."""
+    """An instruction and its value. `attrs` is a dict or None. `level` is the depth of the block that holds it; `const`
+    the value of a scalar constant or of a splat of one, else None."""
 
-    __slots__ = ("args", "attrs", "blocks", "kind", "level", "type")
+    __slots__ = ("args", "attrs", "blocks", "const", "kind", "level", "type")
     kind: str
     args: tuple[Node, ...]
     attrs: dict[str, Any]
     type: VType
     blocks: tuple[Block, ...]
     level: int
+    const: Any
 
     def __init__(self, kind: str, args: tuple[Node, ...], type: VType, attrs: dict[str, Any] | None = None,  # noqa: A002
                  level: int = 0, blocks: tuple[Block, ...] = ()) -> None:  # fmt: skip
@@ -116,14 +110,12 @@ class Node:
         self.attrs = attrs if attrs is not None else {}
         self.level = level
         self.blocks = blocks
-
-    @property
-    def const(self) -> Any:
-        """The value of a scalar constant or of a splat of one, else None."""
-        if self.kind == "const":
-            v = self.attrs["value"]
-            return v if not isinstance(v, tuple) else None
-        return self.args[0].const if self.kind == "splat" else None
+        self.const = None
+        if kind == "const":
+            value = self.attrs["value"]
+            self.const = None if isinstance(value, tuple) else value
+        elif kind == "splat":
+            self.const = args[0].const
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.type!r}>"

@@ -3,10 +3,12 @@ loop.index."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from hilo.ir.dims import Number, Size, divide, lower, upper
 from hilo.loop import sizes
 from hilo.loop.builder import I1, Builder
-from hilo.loop.index import ZERO, Atom, Index, constant, is_inside, node
+from hilo.loop.index import ZERO, Atom, Derived, Index, constant, is_inside, node
 from hilo.loop.nodes import Node
 
 
@@ -17,7 +19,7 @@ def of_size(n: Number) -> Index:
     out = ZERO
     for m, c in n.terms.items():
         one = Size.of({m: 1})
-        atom = {} if isinstance(one, int) else {Atom(one.lo, one.hi, size=one): c}
+        atom: dict[Atom, Any] = {} if isinstance(one, int) else {Derived(one.lo, one.hi, size=one): c}
         out = out + Index(0 if atom else c, atom)
     return Index(out.const, out.terms, n.lo, n.hi)
 
@@ -36,7 +38,7 @@ def product(x: Index, n: Size) -> Index:
                 inner, factor = (Index(0, {a: 1}), one) if a.factor is None else (a.inner, a.factor * one)
                 assert inner is not None
                 ends = [p * q for p in (inner.lo, inner.hi) for q in (factor.lo, factor.hi)]
-                scaled = Atom(min(ends), max(ends), inner=inner, factor=factor, multiple=a.multiple)
+                scaled = Derived(min(ends), max(ends), inner=inner, factor=factor, multiple=a.multiple)
                 out = out + Index(0, {scaled: c * d})
     return out
 
@@ -53,7 +55,7 @@ def quotient(x: Index, n: Size) -> Index:
             out = out + (of_size(q) if a.size is not None else a.inner * q)  # type: ignore[operator]
     if is_inside(rest, n):
         return out
-    atom = Atom(rest.lo if rest.lo < 0 else 0, max(rest.hi, 0), inner=rest, divisor=n)
+    atom = Derived(rest.lo if rest.lo < 0 else 0, max(rest.hi, 0), inner=rest, divisor=n)
     return out + Index(0, {atom: 1})
 
 
