@@ -16,6 +16,7 @@ from hilo.backend.x86.objects import ABSOLUTE, PLT, Symbol, object_file
 ALIGNMENT: Final = 32  # of functions
 _LARGEST: Final = 64  # what a constant may want
 _JUMP, _ALIGN, _LABEL = range(3)
+_LONGEST: Final = 15  # bytes of an instruction
 _FILL: Final = (  # instructions that do nothing, by their length
     b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00", b"\x0f\x1f\x40\x00", b"\x0f\x1f\x44\x00\x00",
     b"\x66\x0f\x1f\x44\x00\x00", b"\x0f\x1f\x80\x00\x00\x00\x00", b"\x0f\x1f\x84\x00\x00\x00\x00\x00",
@@ -155,5 +156,6 @@ class Assembler:
 
 def fill(size: int) -> bytes:
     """Instructions that do nothing, of so many bytes."""
-    longest = len(_FILL) - 1
-    return _FILL[longest] * (size // longest) + _FILL[size % longest]
+    whole, rest = divmod(size, _LONGEST)
+    end = _FILL[rest] if rest < len(_FILL) else b"\x66" * (rest - len(_FILL) + 1) + _FILL[-1]
+    return (b"\x66" * (_LONGEST - len(_FILL) + 1) + _FILL[-1]) * whole + end

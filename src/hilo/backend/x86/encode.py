@@ -168,6 +168,9 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
         if reg == RAX:
             return _wide(size) + _BYTES[n << 3 | 4 | (size > 1)] + end
         return front + _coded(b"", size, b"\x81" if size > 1 else b"\x80", n, place) + end
+    if name == "movabs":
+        assert reg is not None and imm is not None  # noqa: PT018
+        return bytes((0x48 | reg >> 3, 0xB8 | reg & 7)) + _number(imm, 8)
     if stem == "mov":
         return _mov(size, reg, rm, imm, bool(kind))
     if name in PAIRS:
@@ -184,9 +187,8 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
     place = rm if reg is None else reg
     if name == "test":
         if imm is None:
-            if isinstance(rm, int):
-                reg, rm = rm, reg
-            return _coded(b"", size, b"\x85" if size > 1 else b"\x84", reg, rm)
+            opcode = b"\x85" if size > 1 else b"\x84"
+            return _coded(b"", size, opcode, rm, reg) if isinstance(rm, int) else _coded(b"", size, opcode, reg, rm)
         end = _number(imm, min(size, 4))
         if reg == RAX:
             return _wide(size) + (b"\xa9" if size > 1 else b"\xa8") + end
@@ -194,7 +196,7 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
     if name in SHIFTS:
         opcode = 0xD3 if imm is None else 0xD1 if imm == 1 else 0xC1
         code = _coded(b"", size, _BYTES[opcode - (size == 1)], SHIFTS[name], place)
-        return code + _BYTES[imm & 255] if opcode == 0xC1 else code
+        return code if imm is None or imm == 1 else code + _BYTES[imm & 255]
     if name in UNARY:
         opcode, n = UNARY[name]
         return _coded(b"", size, _BYTES[opcode - (size == 1)], n, place)
