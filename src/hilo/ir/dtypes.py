@@ -54,7 +54,8 @@ class DType:
     writes them, and count for nothing when it reads them.
     """
 
-    __slots__ = ("_extension", "bits", "format", "kind", "mlir", "name", "np", "part")
+    __slots__ = ("_extension", "bits", "format", "is_complex", "is_float", "is_int", "is_narrow", "itemsize", "kind",
+                 "mlir", "name", "np", "part")  # fmt: skip
     name: Final[str]
     mlir: Final[str]
     kind: Final[str]
@@ -62,6 +63,11 @@ class DType:
     np: Final[np.dtype]
     part: DType
     format: Final[Format | None]
+    is_float: Final[bool]
+    is_complex: Final[bool]
+    is_int: Final[bool]  # signed or unsigned, not i1
+    is_narrow: Final[bool]  # narrower than a byte, but not i1
+    itemsize: Final[int]  # bytes of one element in memory
 
     def __init__(self, name: str, mlir: str, kind: str, bits: int, np_type: object, part: DType | None = None,
                  format: Format | None = None) -> None:  # noqa: A002  # fmt: skip
@@ -74,6 +80,8 @@ class DType:
             self.np = np.dtype(np_type)  # type: ignore[call-overload]
         self.part = part or self
         self.format = format
+        self.is_float, self.is_complex, self.is_int = kind == "f", kind == "c", kind in "iu"
+        self.is_narrow, self.itemsize = 1 < bits < 8, max(1, bits // 8)
 
     def __getattr__(self, name: str) -> Any:
         if name != "np":
@@ -88,29 +96,6 @@ class DType:
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return dtype, (self.name,)
-
-    @property
-    def is_float(self) -> bool:
-        return self.kind == "f"
-
-    @property
-    def is_complex(self) -> bool:
-        return self.kind == "c"
-
-    @property
-    def is_int(self) -> bool:
-        """Signed or unsigned integer, not i1."""
-        return self.kind in "iu"
-
-    @property
-    def is_narrow(self) -> bool:
-        """Narrower than a byte, but not i1."""
-        return 1 < self.bits < 8
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element in memory (i1 and narrower-than-byte types take one byte)."""
-        return self.np.itemsize
 
 
 i1 = DType("i1", "i1", "b", 1, np.bool_)

@@ -59,6 +59,7 @@ class Combiner:
         self.name = sole_op(body, captured)
         d = self.results[0]
         self.free = self.name in _FREE and not (self.name == "multiply" and d.is_complex)
+        self.sole = body.results[0] if self.name and list(body.results[0].operands) == list(body.params) else None
         self.wide = self.name == "add" and d.is_float and d.bits < 32
         self.dtypes: tuple[DType, ...] = (f32,) if self.wide else self.results
 
@@ -89,6 +90,10 @@ class Combiner:
         """Accumulated values with new ones."""
         if self.wide:
             return (Elem(f32, b.fadd(a[0].re, x[0].re)),)
+        if self.sole is not None:
+            kind = self.sole.kind
+            assert kind.scalar is not None
+            return (kind.scalar(b, self.sole.type, *a, *x, **self.sole.attrs.own()),)
         return apply_region(b, self.body, (*a, *x, *captured))
 
     def after(self, b: Builder, a: Elems, x: Elems, captured: Elems = ()) -> Elems:

@@ -11,7 +11,7 @@ from typing import Final
 
 from hilo.ir.types import TensorType
 from hilo.loop import arith, index
-from hilo.loop.builder import I1, PTR, Builder, Node
+from hilo.loop.builder import PTR, Builder, Node
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
 from hilo.record import record
@@ -23,7 +23,7 @@ SPACED: Final = 8  # elements from lane to lane up to which contiguous loads, an
 
 def pointer(b: Builder, bufs: Node, number: int) -> Node:
     """Pointer `number` of a kernel's array of pointers."""
-    return b.load(b.gep(bufs, 8 * number), PTR, invariant=True)
+    return b.load(b.gep(bufs, PTR.size * number), PTR, invariant=True)
 
 
 @record(eq=False)
@@ -50,16 +50,16 @@ class Buffer:
             return arith.zero(b, t.dtype)
         inside = self._inside(b, at)
         position = index.linear(at, t.shape)
-        if inside.const == 0:
-            position = index.ZERO
+        if inside is not None and inside.const == 0:
+            position, inside = index.ZERO, None
         size = t.dtype.itemsize
         if not position.is_vector:
             offset = index.node(b, position * size)
-            if inside.const is None:
+            if inside is not None:
                 scalar = inside if inside.type.lanes == 1 else index.in_range(b, position, 0, t.size)
                 offset = b.select(scalar, offset, 0)
             return arith.load_elem(b, self.ptr, offset, t.dtype, invariant=self.constant)
-        if inside.const is None:
+        if inside is not None:
             mask = inside if mask is None else b.and_(mask, inside)
         if mask is not None:
             mask = b.splat(mask, lanes)
@@ -99,18 +99,21 @@ class Buffer:
 
     def address(self, b: Builder, offset: Index) -> Node:
         """The address at a byte offset: what vectors side by side share, and the number that instructions can hold."""
-        return b.gep(b.gep(self.ptr, index.node(b, offset - offset.const)), offset.const)
+        base = b.gep(self.ptr, index.node(b, offset - offset.const)) if offset.terms else self.ptr
+        return b.gep(base, offset.const) if offset.const else base
 
     # ---- pieces
-    def _inside(self, b: Builder, at: tuple[Index, ...]) -> Node:
-        """Whether all indices are in range; 0 if one never is."""
-        tests = [index.in_range(b, i, 0, n) for i, n in zip(at, self.type.shape, strict=True)]
-        if any(x.const == 0 for x in tests):
-            return b.const(0, I1)
-        inside = b.const(1, I1)
-        for x in tests:
+    def _inside(self, b: Builder, at: tuple[Index, ...]) -> Node | None:
+        """Whether all indices are in range; 0 if one never is, None if they surely are."""
+        inside: Node | None = None
+        for i, n in zip(at, self.type.shape, strict=True):
+            if isinstance(n, int) and i.lo >= 0 and i.hi < n:
+                continue
+            x = index.in_range(b, i, 0, n)
+            if x.const == 0:
+                return x
             if x.const is None:
-                inside = x if inside.const else b.and_(inside, x)
+                inside = x if inside is None else b.and_(inside, x)
         return inside
 
     def _alignment(self, offset: Index) -> int:

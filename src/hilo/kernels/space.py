@@ -7,6 +7,7 @@ index per dim, which the index algebra turns into addresses again.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import prod
 
 from hilo.ir.dims import Number
@@ -24,7 +25,7 @@ class Space:
     shape: tuple[Number, ...]
     groups: tuple[tuple[int, ...], ...]
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[Number, ...]:
         return tuple(prod(self.shape[d] for d in g) for g in self.groups)
 
@@ -36,6 +37,9 @@ class Space:
         """One index per dim of `shape` from one per loop."""
         out = [index.ZERO] * len(self.shape)
         for g, i in zip(self.groups, loops, strict=True):
+            if len(g) == 1:
+                out[g[0]] = i
+                continue
             for d, part in zip(g, index.delinear(i, [self.shape[d] for d in g]), strict=True):
                 out[d] = part
         return tuple(out)

@@ -4,6 +4,7 @@ and integers as their bits (a byte at least), complex numbers interleaved. Impor
 
 from __future__ import annotations
 
+from functools import cache
 from math import gcd
 
 from hilo.ir.dtypes import DType
@@ -13,6 +14,7 @@ from hilo.loop.element import Elem, held_type
 from hilo.loop.nodes import Node, VType
 
 
+@cache
 def memory_type(dtype: DType, lanes: int = 1) -> VType:
     """The loop-IR type of an element (of complex types: a part) in memory."""
     return VType(container(dtype.bits) if is_encoded(dtype) else held_type(dtype).scalar, lanes)
@@ -29,7 +31,7 @@ def load_elem(b: Builder, ptr: Node, offset: Node | int, dtype: DType, lanes: in
 
     `align`: what the address is known to be a multiple of; `invariant` as in `Builder.load`.
     """
-    at = b.gep(ptr, offset)
+    at = b.gep(ptr, offset) if offset else ptr
     if not dtype.is_complex:
         v = b.load(at, memory_type(dtype, lanes), mask=mask, align=align, invariant=invariant)
         return from_memory(b, dtype, (v,))
@@ -45,7 +47,7 @@ def store_elem(b: Builder, ptr: Node, offset: Node | int, x: Elem, lanes: int = 
                align: int = 0, nontemporal: bool = False) -> None:  # fmt: skip
     """Store `x` (splatted to `lanes`, if it has one) to consecutive places from `ptr` + `offset` bytes on."""
     lanes = lanes or x.lanes
-    at = b.gep(ptr, offset)
+    at = b.gep(ptr, offset) if offset else ptr
     parts = [b.splat(p, lanes) for p in to_memory(b, x)]
     if len(parts) == 1:
         b.store(at, parts[0], mask=mask, align=align, nontemporal=nontemporal)

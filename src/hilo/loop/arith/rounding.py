@@ -6,6 +6,7 @@ integers narrower than a byte as i8 (loop.element). Imports loop.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from hilo.ir import dtypes
@@ -183,6 +184,7 @@ def _from_format_bits(b: Builder, wide: Node, f: Format) -> Node:
 
 
 # ---- memory
+@cache
 def is_encoded(dtype: DType) -> bool:
     """Whether elements have other bits in memory than in registers: floats below 32 bits, integers below a byte."""
     return (dtype.is_float and dtype.bits < 32) or dtype.is_narrow
