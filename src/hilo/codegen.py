@@ -1,25 +1,27 @@
-"""From a planned program to loaded code: names, grouping into LLVM modules, the cache of objects.
+"""From a planned program to loaded code: names, who makes the code, grouping into LLVM modules, the cache of objects.
 
 Imports plan, backend, runtime.
 
-Kernels are named by their order, so that the same program gives the same text; code is made for a few kernels at a time
-(an LLVM module costs a millisecond whatever is in it), each group cached by its text. What several programs share (the
-micro-kernels of contractions) forms groups of its own where there is a cache.
+Where hilo's own generator knows the machine, it makes all functions that it covers, in one object: that takes less time
+than to look an object up. LLVM makes the others, and is not loaded if there are none. Kernels are named by their order,
+so that the same program gives the same text; LLVM gets a few kernels at a time (a module costs a millisecond whatever
+is in it), each group cached by its text. What several programs share (the micro-kernels of contractions) forms groups
+of its own where there is a cache.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from itertools import pairwise
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hilo.errors import Error, Unsupported
+from hilo.errors import Unsupported
 from hilo.ir.dims import typical
 from hilo.loop.nodes import Func
 from hilo.options import Options
 from hilo.plan.entry import chunk_units, emit_entry
 from hilo.plan.program import Program
+from hilo.record import record
 from hilo.runtime.stores import cache_of
 
 if TYPE_CHECKING:
@@ -36,15 +38,19 @@ MOST_CONSTANTS = 1 << 30  # bytes of constants in an object file: its code must 
 
 
 class Code:
-    """The functions of a program, their LLVM texts, and the code once made and loaded."""
+    """The functions of a program, who makes each, their LLVM texts, and the code once made and loaded."""
 
-    def __init__(self, program: Program, target: Target, *, portable: bool = False, cached: bool = True) -> None:
+    def __init__(self, program: Program, target: Target, *, portable: bool = False, cached: bool = True,
+                 by_llvm: bool = True) -> None:  # fmt: skip
+        """`by_llvm`: LLVM makes all of it; `cached`, `portable`: as `named` and `group` have them."""
         self.program = program
         self.target = target
         if portable:
             check_portable(program)
-        ready = {} if portable else ready_made()
-        self.groups = group(program, portable=portable, cached=cached, quick=self.is_quick, ready=ready)
+        functions = named(program, portable=portable, ready={} if portable else ready_made())
+        covers = (lambda f: False) if portable or by_llvm else own_generator(program, target)
+        self.own = [f for f in functions.all() if covers(f)]
+        self.groups = group(functions.without(self.own), program, cached=cached, quick=self.is_quick)
         self.objects: list[bytes]
         self.loaded: LoadedCode
 
@@ -68,7 +74,8 @@ class Code:
         from hilo.backend import llvm
 
         texts = [llvm.emit(g, self.target) for g in self.groups]
-        texts[-1] = self.linked(texts[-1])  # the entry, which makes custom calls, is in the last group
+        if texts:
+            texts[-1] = self.linked(texts[-1])  # the entry, if it makes such custom calls, is in the last group
         return texts
 
     def linked(self, text: str) -> str:
@@ -90,7 +97,7 @@ class Code:
         program = self.program
         if sum(c.nbytes for c in program.constants) > MOST_CONSTANTS:
             raise Unsupported(f"constants of more than {MOST_CONSTANTS >> 20} MiB fit in no object file")
-        functions = [f for g in group(program, portable=True, cached=False, entry=symbol) for f in g]
+        functions = named(program, portable=True, entry=symbol).all()
         text = self.linked(llvm.emit(functions, self.target, {symbol}))
         return cpu.compile(text + llvm_data.arrays(f"{symbol}_constants", program.constants), self.target)
 
@@ -104,12 +111,33 @@ class Code:
             if any(h.target.convention == "llvm" for h in self.program.hosts):
                 raise Unsupported("a custom call in LLVM IR cannot be written as C; compile the program to an object")
             return c_note(self.program) + c.emit([f for g in self.groups for f in g])
+        if form == "llvm" and self.own:  # what LLVM would be told
+            from hilo.backend import llvm
+
+            return "\n".join([llvm.emit(self.own, self.target), *self.llvm_texts()])
         texts = self.llvm_texts()
         if form == "asm":
             from hilo.backend import cpu
 
             texts = [cpu.assembly(t, self.target, n) for t, n in zip(texts, self.levels(), strict=True)]
+            if self.own:
+                from hilo.backend.x86 import listing
+
+                texts.insert(0, listing(self.own, self.target))
         return "\n".join(texts)
+
+    def by_generator(self) -> list[bytes]:
+        """The object that hilo's own generator makes, if it makes any."""
+        if not self.own:
+            return []
+        from hilo.backend import x86
+
+        return [x86.compile(self.own, self.target, None if self.groups else set(self.symbols))]
+
+    @property
+    def symbols(self) -> list[str]:
+        """Names of the functions that the runtime calls."""
+        return ["entry"] if self.program.symbols is None else ["entry", "shapes"]
 
 
 def c_note(program: Program) -> str:
@@ -150,12 +178,40 @@ def ready_made() -> dict[str, int]:
     return _native.ready()
 
 
-def group(program: Program, *, portable: bool = False, cached: bool = True, entry: str = "entry",
-          quick: Callable[[Func], bool] = lambda f: False,
-          ready: Collection[str] = ()) -> list[list[Func]]:  # fmt: skip
-    """The program's functions, named, in groups for code generation; the last one holds the one called `entry`.
-    `cached`: what other programs share is apart, so that they find it in the cache. All of a group are `quick`, or none
-    needs to be. Functions that are `ready` are left out."""
+def own_generator(program: Program, target: Target) -> Callable[[Func], bool]:
+    """Which functions of a program hilo's own generator makes."""
+    if not (target.arch == "x86_64" and "linux" in target.triple and target.has_masks and target.vector_bytes == 64):
+        return lambda f: False
+    from hilo.backend import x86
+
+    if not hasattr(x86, "covers"):
+        return lambda f: False
+    if any(h.target.convention == "llvm" for h in program.hosts):  # the entry becomes one with LLVM IR
+        return lambda f: f.name != "entry" and x86.covers(f, target)
+    return lambda f: x86.covers(f, target)
+
+
+@record
+class Functions:
+    """The functions of a program, named: what kernels call, kernels, and the entry, which is the last of its list."""
+
+    helpers: list[Func]
+    kernels: list[Func]
+    entry: list[Func]
+
+    def all(self) -> list[Func]:
+        return [*self.helpers, *self.kernels, *self.entry]
+
+    def without(self, funcs: Collection[Func]) -> Functions:
+        if not funcs:
+            return self
+        gone = set(map(id, funcs))
+        return Functions(*([f for f in fs if id(f) not in gone] for fs in (self.helpers, self.kernels, self.entry)))
+
+
+def named(program: Program, *, portable: bool = False, entry: str = "entry", ready: Collection[str] = ()) -> Functions:
+    """The functions of a program, the main one called `entry`. Those that are `ready` are left out, and kernels that
+    have become part of the entry. `portable`: for use outside of this process."""
     helpers: dict[str, Func] = {}
     kernels: list[Func] = []
     seen: set[int] = set()
@@ -177,21 +233,29 @@ def group(program: Program, *, portable: bool = False, cached: bool = True, entr
 
         last.append(emit_shapes(program))
     needed = called(last)
+    return Functions(list(helpers.values()), [k for k in kernels if k.name in needed], last)
+
+
+def group(functions: Functions, program: Program, *, cached: bool = True,
+          quick: Callable[[Func], bool] = lambda f: False) -> list[list[Func]]:  # fmt: skip
+    """Functions of a program in groups for LLVM; the last one holds the entry, if that is among them.
+    `cached`: what other programs share is apart, so that they find it in the cache. All of a group are `quick`, or none
+    needs to be."""
+    helpers, kernels, last = functions.helpers, functions.kernels, functions.entry
     if not helpers and is_short([*kernels, *last], program):
         for f in (*kernels, *last):
             f.attrs["outer"] = True
-    elif is_outer(last, program):
+    elif last and is_outer(last, program):
         last[-1].attrs["outer"] = True
-    own_helpers = [h for h in helpers.values() if h.attrs.get("rare") or not cached]
-    kernels = [*own_helpers, *(k for k in kernels if k.name in needed)]
-    shared = [[h] for h in helpers.values() if not h.attrs.get("rare")] if cached else []
+    kernels = [*(h for h in helpers if h.attrs.get("rare") or not cached), *kernels]
+    shared = [[h] for h in helpers if not h.attrs.get("rare")] if cached else []
     parts = [k for k in kernels if not quick(k)], [k for k in kernels if quick(k)]
     if not all(map(quick, last)):
         parts = parts[::-1]
     own = [part[i : i + GROUP] for part in parts for i in range(0, len(part), GROUP)]
-    if own and len(own[-1]) + len(last) <= GROUP and quick(own[-1][0]) == all(map(quick, last)):
+    if last and own and len(own[-1]) + len(last) <= GROUP and quick(own[-1][0]) == all(map(quick, last)):
         own[-1] = [*own[-1], *last]
-    else:
+    elif last:
         own.append(last)
     return [*shared, *own]
 
@@ -235,29 +299,42 @@ def called(funcs: Iterable[Func]) -> set[str]:
 def generate(program: Program, target: Target, options: Options, trace: Trace | None = None) -> Code:
     """Make (or find) and load the code of a program."""
     from hilo.backend import jit
+
+    start = perf_counter()
+    store = cache_of(options) if options.cache or options.cache_explain else None
+    code = Code(program, target, cached=store is not None and not store.is_silent, by_llvm=options.codegen == "llvm")
+    code.objects = code.by_generator()
+    if trace is not None and code.own:
+        trace.part("code", perf_counter() - start,
+                   f"{len(code.own)} functions by hilo, {sum(map(len, code.objects)) >> 10} KB")  # fmt: skip
+    if code.groups:
+        code.objects += by_llvm(code, store, options, trace)
+    start = perf_counter()
+    code.loaded = jit.load(code.objects, code.symbols, ready_made())
+    if trace is not None:
+        trace.part("load", perf_counter() - start, f"{sum(map(len, code.objects)) >> 10} KB of code")
+    return code
+
+
+def by_llvm(code: Code, store: Cache | None, options: Options, trace: Trace | None) -> list[bytes]:
+    """The objects of a program's groups, made by LLVM or found."""
     from hilo.backend.cpu import Spent
 
-    times = [perf_counter()]
-    store = cache_of(options) if options.cache or options.cache_explain else None
-    code = Code(program, target, cached=store is not None and not store.is_silent)
+    start = perf_counter()
     texts = code.llvm_texts()
-    times.append(perf_counter())
+    emitted = perf_counter()
     spent = Spent()
-    objects = [object_for(text, target, store, n, spent)
+    objects = [object_for(text, code.target, store, n, spent)
                for text, n in zip(texts, code.levels(options.opt), strict=True)]  # fmt: skip
-    times.append(perf_counter())
-    code.objects = objects
-    code.loaded = jit.load(objects, ["entry"] if program.symbols is None else ["entry", "shapes"], ready_made())
-    times.append(perf_counter())
+    made = perf_counter()
     if trace is not None:
-        emit, make, load = (b - a for a, b in pairwise(times))
         kinds = sum(len(g) for g in code.groups)
-        trace.part("emit", emit, f"{kinds} functions in {len(texts)} modules, {sum(map(len, texts)) >> 10} KB of text")
+        trace.part("emit", emitted - start,
+                   f"{kinds} functions in {len(texts)} modules, {sum(map(len, texts)) >> 10} KB of text")  # fmt: skip
         trace.part("parse", spent.parse, f"{spent.modules} modules by LLVM")
         trace.part("select", spent.select, f"{len(texts) - spent.modules} modules from the cache")
-        trace.part("cache", make - spent.parse - spent.select)
-        trace.part("load", load, f"{sum(map(len, objects)) >> 10} KB of code")
-    return code
+        trace.part("cache", made - emitted - spent.parse - spent.select)
+    return objects
 
 
 def object_for(text: str, target: Target, store: Cache | None, opt: int = 1, spent: Spent | None = None) -> bytes:
@@ -289,13 +366,3 @@ def kernel_table(program: Program) -> str:
             lines.append(f"{p.func.name:34}{p.units!s:>9}{chunk_units(p)!s:>8}{p.units * p.unit_cost / 1e3:>10.1f}  "
                          f"({types}) -> {call.op.type!r}")  # fmt: skip
     return "\n".join(lines)
-
-
-def functions(groups: Iterable[Iterable[Func]]) -> dict[str, Func]:
-    """All functions by name. Raises `Error` if two differ under one name."""
-    out: dict[str, Func] = {}
-    for g in groups:
-        for f in g:
-            if out.setdefault(f.name, f) is not f:
-                raise Error(f"internal error: two functions are called {f.name}")
-    return out

@@ -66,6 +66,11 @@ class Options:
     opt: int = _option(
         1, "HILO_OPT", "0 compiles quickly for slow code, as it stands: no rewriting, no fusion, no vectors; or 1"
     )
+    codegen: str = _option(
+        "auto",
+        "HILO_CODEGEN",
+        "who makes machine code: auto (hilo itself for x86-64 with AVX-512 whatever it can, LLVM the rest), or llvm",
+    )
     pin: str = _option(
         "", "HILO_PIN", "choices of kernels, e.g. `dot_general.tile=8x48, rows.unroll=2` (docs/tuning.md)"
     )
@@ -140,6 +145,8 @@ class Options:
             raise Error(f"{name} ({variable}) must be text, not {value!r}")
         if name == "opt" and value not in (0, 1):
             raise Error(f"{name} ({variable}) must be 0 or 1, not {value!r}")
+        if name == "codegen" and value not in ("auto", "llvm"):
+            raise Error(f"{name} ({variable}) must be auto or llvm, not {value!r}")
         if name == "stop":
             _check_pass(self.stop, f"{name} ({variable})")
         elif name in ("skip", "print"):
@@ -178,6 +185,7 @@ class Options:
             self.skip,
             self.profile,
             self.opt,
+            self.codegen,
             self.pin,
             self.tuned,
             self.memory_limit,

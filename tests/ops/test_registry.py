@@ -18,6 +18,7 @@ from hilo.ir.op import OpDef
 from hilo.kernels import STRATEGIES
 from hilo.options import Options
 from hilo.plan.build import HANDLERS
+from hilo.testing.compare import identical
 from hilo.testing.pieces import INTERNAL, OTHERWISE, all_ops, lowerings, missing
 
 OPS = {d.full_name: d for d in all_ops()}
@@ -30,6 +31,7 @@ PIECES = ("infer", "evaluate", "sharding", "cost", "examples", "doc")
 PATHS: dict[str, dict[str, Any]] = {
     "fused": {},
     "unfused": {"options": {"fuse": False}},
+    "llvm": {"options": {"codegen": "llvm"}},
     "quick": {"options": {"opt": 0}},
     "avx2": {"target": "x86-avx2"},
     "sse2": {"target": "x86-sse2"},
@@ -95,6 +97,7 @@ def test_examples_on_every_path(name: str) -> None:
     inputs = [batch.inputs(seed) for seed in SEEDS]
     wanted = [batch.expected(arrays) for arrays in inputs]
     wrong: list[str] = []
+    fused: list[list[np.ndarray]] = []
 
     def compare(path: str, arrays: list[np.ndarray], got: list[np.ndarray], want: list[np.ndarray]) -> None:
         wrong.extend(f"{path}: {line}" for line in batch.differences(arrays, got, want))
@@ -104,9 +107,13 @@ def test_examples_on_every_path(name: str) -> None:
         one, two = (
             hilo.compile(module, target=how.get("target", "host"), threads=n, options=options) for n in (1, 2)
         )
-        for arrays, want in zip(inputs, wanted, strict=True):
+        for seed, (arrays, want) in enumerate(zip(inputs, wanted, strict=True)):
             got = one(*arrays)
             compare(path, arrays, got, want)
+            if path == "fused":
+                fused.append(list(got))
+            for a, b in zip(got, fused[seed], strict=True) if path == "llvm" else ():
+                assert identical(np.asarray(a), np.asarray(b)).all(), "hilo's own code, LLVM's code"
             for a, b in zip(got, two(*arrays), strict=True):
                 assert np.asarray(a).tobytes() == np.asarray(b).tobytes(), f"{path}: one thread, two threads"
     folded = hilo.compile(module, constants=dict(enumerate(inputs[0])))

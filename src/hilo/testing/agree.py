@@ -1,8 +1,8 @@
 """One program, many ways to run it: all must agree. Imports the pipeline, lazily.
 
-The interpreter is right. Beside it run native code (on one and on two threads, for smaller machines, without fusion,
-as quick code, with each optional pass left out), the program with its inputs as constants, and the passes' result in
-the interpreter.
+The interpreter is right. Beside it run native code (on one and on two threads, all of it made by LLVM, for smaller
+machines, without fusion, as quick code, with each optional pass left out), the program with its inputs as constants,
+and the passes' result in the interpreter.
 
 How much a result may differ follows from how it comes about. One that is made by exact ops alone has the same bits
 everywhere. One that is a function of such values, or a sum of them, is within ULPS, or the rounding of its terms. What
@@ -37,7 +37,7 @@ from hilo.testing.slack import FACTOR, MOVES, summation_slack
 #: Optional passes, and what fusion is without them: each is left out once.
 SKIPPED: Final = ("simplify", "rules", "hoist", "cse", "dce", "fuse")
 #: Names of the ways, in the order in which `agree` goes through them.
-WAYS: Final = ("passes", "native", "constants", *(f"skip {name}" for name in SKIPPED), "unfused", "quick",
+WAYS: Final = ("passes", "native", "llvm", "constants", *(f"skip {name}" for name in SKIPPED), "unfused", "quick",
                "x86-avx2", "x86-sse2", "arm-neon", "check")  # fmt: skip
 
 # Ops of many roundings, whose errors depend on the condition of the problem.
@@ -104,6 +104,8 @@ class _Judge:
             if "open" not in self.kinds:
                 return ""
             return check_program(self.module, self.arrays, entry=self.entry, options=options) or ""
+        if way == "llvm":
+            return self._by_llvm(options)
         if way == "constants":
             f = self._compile(options, constants=dict(enumerate(self.arrays)))
             return self._compare(f())
@@ -133,6 +135,16 @@ class _Judge:
             if np.asarray(a).tobytes() != np.asarray(b).tobytes():
                 return f"result {k} is not the same on one and on two threads"
         return self._compare(one)
+
+    def _by_llvm(self, options: Options) -> str:
+        """Code that LLVM makes and code that hilo makes as far as it can: the same bits, and the right ones."""
+        made = [self._compile(options.replace(codegen=c), threads=1) for c in ("auto", "llvm")]
+        own, other = (list(f(*self.arrays)) for f in made)
+        for k, (a, b) in enumerate(zip(map(np.asarray, own), map(np.asarray, other), strict=True)):
+            same = compare.identical(a, b)
+            if not same.all():
+                return f"result {k} is not the same by LLVM: {compare.difference(a, b, same)}"
+        return self._compare(other)
 
     def _compare(self, results: Sequence[Any]) -> str:
         for k, (got, want) in enumerate(zip(map(np.asarray, results), self.want, strict=True)):
