@@ -32,7 +32,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Arr], float, Arr]] = {
     "log": (np.log, 1.0, RNG.uniform(0.3, 3, 300_000)),
     "log_plus_one": (np.log1p, 1.6, RNG.uniform(-1, 3, 300_000)),
     "logistic": (logistic, 2.0, RNG.uniform(-104, 20, 300_000)),
-    "tanh": (np.tanh, 1.6, RNG.uniform(-10, 10, 300_000)),
+    "tanh": (np.tanh, 1.4, RNG.uniform(-10, 10, 300_000)),
     "sine": (np.sin, 1.7, RNG.uniform(-150_000, 150_000, 300_000)),
     "cosine": (np.cos, 1.7, RNG.uniform(-150_000, 150_000, 300_000)),
     "tan": (np.tan, 0.51, RNG.uniform(-100, 100, 100_000)),

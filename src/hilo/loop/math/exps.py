@@ -13,11 +13,13 @@ from typing import Final
 
 from hilo.loop.builder import Builder
 from hilo.loop.math.floats import clamp, fmt, poly, two_sum
-from hilo.loop.math.tables import EXP, EXP2, EXPM1, LN2, LOG2E, TANH
+from hilo.loop.math.tables import EXP, EXPM1, LN2, LOG2E, TANH
 from hilo.loop.nodes import Node
 
 # The bounds beyond which results are 0 and inf.
 _RANGE: Final = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
+# n of tanh is 1 from 3/2 / this on; a little less than 2 / log(2).
+_TANH_STEP: Final = 2.729
 
 
 def reduce(b: Builder, x: Node, shifter: Node, low: Node | None = None) -> tuple[Node, Node]:
@@ -101,23 +103,23 @@ def tanh(b: Builder, x: Node) -> Node:
 
 
 def _tanh32(b: Builder, x: Node) -> Node:
-    """A polynomial for |x| < 5/8, else 1 - 1 / (2^(2 |x| log2(e)) / 2 + 1/2).
+    """(T + t) / (1 + T t), where T is tanh of n log(2) / 2, that is (2^n - 1) / (2^n + 1), and t tanh of the rest.
 
-    There an error of the exponential counts at most 0.62, less for greater x, so that one rounding of the exponent
-    (and the single constant 2 log2(e)) is enough.
+    n is 0 up to 0.55, where tanh is 1/2: below, t is the result, and 1 is what it is divided by; above, what rounding
+    took from the parts of the fraction counts little. There the rest is 0.18 to 0.55, and grows with n, as tanh needs it
+    less. The denominator is the numerator and 1 - t, so that most of an error is in both.
     """
     f = fmt(x)
-    a = b.fabs(x)
-    z = b.fmul(x, x)
-    small = b.fma(b.fmul(z, poly(b, z, TANH["f32"])), x, x)
-    c = clamp(b, a, None, 10.0)  # tanh(9.02) rounds to 1
-    scale = 2 * LOG2E["f32"][0]
-    shifter = f.shifter + f.bias - 1
-    t = b.fma(c, scale, shifter)
-    g = b.fma(c, scale, b.fneg(b.fsub(t, shifter)))
-    half = b.fma(poly(b, g, [1.0, *EXP2["f32"]]), power_of_two(b, t), 0.5)
-    large = b.fsub(b.const(1.0, x.type), b.fdiv(b.const(1.0, x.type), half))
-    return b.copysign(b.select(b.cmp("olt", a, 0.625), small, large), x)
+    c = clamp(b, b.fabs(x), None, 10.0)  # tanh(9.02) rounds to 1
+    none = f.shifter + f.bias - 1  # the sum for n = 0
+    t = clamp(b, b.fma(c, _TANH_STEP, b.const(none - 1, x.type)), none, None)
+    rest = b.fma(b.fsub(t, none), -LN2["f32"][0] / 2, c)
+    z = b.fmul(rest, rest)
+    low = b.fma(b.fmul(z, poly(b, z, TANH["f32"])), rest, rest)
+    half = power_of_two(b, t)
+    top = b.fma(low, b.fadd(half, 0.5), b.fsub(half, 0.5))
+    y = b.fdiv(top, b.fadd(top, b.fsub(b.const(1.0, x.type), low)))
+    return b.copysign(y, x)
 
 
 def _tanh64(b: Builder, x: Node) -> Node:
