@@ -106,8 +106,8 @@ def _tanh32(b: Builder, x: Node) -> Node:
     """(T + t) / (1 + T t), where T is tanh of n log(2) / 2, that is (2^n - 1) / (2^n + 1), and t tanh of the rest.
 
     n is 0 up to 0.55, where tanh is 1/2: below, t is the result, and 1 is what it is divided by; above, what rounding
-    took from the parts of the fraction counts little. There the rest is 0.18 to 0.55, and grows with n, as tanh needs it
-    less. The denominator is the numerator and 1 - t, so that most of an error is in both.
+    took from the parts of the fraction counts little. There the rest is 0.18 to 0.55; it grows with n, as tanh needs
+    it less. The denominator is the numerator and 1 - t, so that most of an error is in both.
     """
     f = fmt(x)
     c = clamp(b, b.fabs(x), None, 10.0)  # tanh(9.02) rounds to 1
