@@ -5,14 +5,14 @@ Compiled rules are 3-4 times faster than matching a pattern piece by piece, and 
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from itertools import product
-from typing import Any
+from typing import Any, Final
 
 from hilo.ir.op import Op, OpDef
 from hilo.rewrite.pattern import COMMUTATIVE, CONSTANT, Const, Literal, Node, Pattern, Splat, Var
 
+CO_VARARGS: Final = 0x04  # of code that has `*args` (`inspect.CO_VARARGS`)
 Match = Callable[[Op, dict[Op, int]], Op | None]
 
 
@@ -65,8 +65,7 @@ class Compiler:
         return name
 
     def call(self, function: Callable[..., Any]) -> str:
-        names = inspect.signature(function).parameters
-        return f"{self.value(function)}({', '.join(self.bound[n] for n in names)})"
+        return f"{self.value(function)}({', '.join([self.bound[n] for n in parameters(function)])})"
 
     def fail_unless(self, condition: str) -> None:
         self.lines.append(f"if not ({condition}): return None")
@@ -121,8 +120,34 @@ class Compiler:
                 self.op(q, name)
 
 
+def matcher(pattern: Pattern, template: Any) -> Match:
+    """The function of one rule. Where the pattern asks for nothing but the kind of op, no code is needed."""
+    if pattern.asks_nothing and not isinstance(template, Var | Const):
+        names = parameters(template)
+        if names == ("op",):
+            return lambda op, uses: template(op)
+        if names == ("op", "uses"):
+            return template
+    return Compiler(pattern, template).function()
+
+
+def parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    """The names of a function's parameters."""
+    code = getattr(function, "__code__", None)
+    if code is None or hasattr(function, "__wrapped__"):
+        from inspect import signature  # which takes far longer than a look at a plain function's code
+
+        return tuple(signature(function).parameters)
+    return code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+
+
 def _takes_any_number(kind: OpDef) -> bool:
-    return any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(kind.infer).parameters.values())
+    code = getattr(kind.infer, "__code__", None)
+    if code is not None and not hasattr(kind.infer, "__wrapped__"):
+        return bool(code.co_flags & CO_VARARGS)
+    from inspect import signature
+
+    return any(p.kind is p.VAR_POSITIONAL for p in signature(kind.infer).parameters.values())
 
 
 def required_kinds(pattern: Pattern) -> list[tuple[int, str]]:

@@ -127,6 +127,11 @@ class Pattern(Node):
         self.single_use = False
         self.name = ""
 
+    @property
+    def asks_nothing(self) -> bool:
+        """Whether it matches its op with any operands and attributes, and binds nothing."""
+        return self.operands is None and not (self.attrs or self.guards or self.single_use or self.name)
+
     def _copy(self) -> Pattern:
         new = Pattern(self.symbol, self.operands, self.attrs)
         new.guards, new.single_use, new.name = self.guards, self.single_use, self.name

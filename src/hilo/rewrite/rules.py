@@ -13,7 +13,7 @@ from hilo.ir.dtypes import DType
 from hilo.ir.module import parameter
 from hilo.ir.op import Op, OpDef
 from hilo.ir.types import TensorType
-from hilo.rewrite.compiler import Compiler, Match, readings, required_kinds
+from hilo.rewrite.compiler import Match, matcher, readings, required_kinds
 from hilo.rewrite.pattern import Pattern, Symbol
 
 Place = tuple[CodeType, int]  # code, and an instruction in it
@@ -59,7 +59,7 @@ class Ready:
     @property
     def match(self) -> Match:
         if self._match is None:
-            self._match = Compiler(self.reading, self.rule.template).function()
+            self._match = matcher(self.reading, self.rule.template)
         return self._match
 
     def may_match(self, kinds: tuple[str, ...], more: bool) -> bool:
