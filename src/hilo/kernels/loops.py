@@ -65,7 +65,8 @@ def vector_loop(
 
     carried = init
     for width, f in dict.fromkeys([(step, body), (lanes, tail)]):
-        if upper(extent) >= width:
+        none_left = width < step and isinstance(extent, int) and extent % step < width
+        if upper(extent) >= width and not none_left:
             stop = b.and_(end, -width)
             carried = turns(width, stop, f, carried)
             start = stop

@@ -223,6 +223,10 @@ class Index:
         low, high = self.lo // d, self.hi // d
         if low == high:
             return constant(low)
+        if len(self.terms) == 1 and not self.const:
+            ((a, c),) = self.terms.items()
+            if c == 1 and a.multiple == 1 and (a.inner is None or a.factor is not None):  # a plain variable
+                return _bounded(0, {Derived(low, high, inner=self, divisor=d): 1}, low, high)
         exact: dict[Atom, int] = {}  # terms that d divides
         rest: dict[Atom, int] = {}
         aligned: dict[Atom, int] = {}  # terms whose value, but not whose coefficient, d divides

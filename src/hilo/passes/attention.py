@@ -137,8 +137,9 @@ class _Finder:
     # ---- finding
     def match(self, region: Op) -> _Pattern | None:
         """The pattern around a row region."""
-        candidates = [(i, o) for i, x in enumerate(region.operands) if (o := self.product_before(x)) is not None]
-        if not candidates:
+        candidates = [(i, o) for i, x in enumerate(region.operands)
+                      if (o := self.product_before(x)) is not None and o[-1].tensor.nbytes >= SCORES]  # fmt: skip
+        if not candidates or not any(True for v in self.values_of(region) for _ in self.products_behind(v)):
             return None
         body = region.attrs["body"]
         try:
@@ -153,7 +154,7 @@ class _Finder:
             first = chain[-1]
             if body.params[i] not in own or list(region.operands).count(region.operands[i]) != 1:
                 continue
-            if not _has_columns(first, columns) or first.tensor.nbytes < SCORES:
+            if not _has_columns(first, columns):
                 continue
             long = columns * first.dtype.itemsize > ROW
             if long and not (self.online and _is_softmax(first, body, rows)):
