@@ -65,8 +65,10 @@ def vector(name: str, length: int, reg: int, first: int | None, rm: Place, mask:
             length = 0
         elif how == "l1":
             length = 1
-        elif how != "vsib":  # /n
+        elif how[0] == "/":
             v, reg = reg, int(how[1])
+            if not isinstance(rm, int):  # VEX takes registers alone
+                vex = None
     if isinstance(rm, int):
         index, base = rm >> 4, rm >> 3 & 1
         tail = _BYTES[0xC0 | (reg & 7) << 3 | rm & 7]
@@ -89,7 +91,7 @@ def vector(name: str, length: int, reg: int, first: int | None, rm: Place, mask:
             if broadcast:
                 unit = 8 if evex else 4
             else:
-                unit = unit >> 2 - length if unit > 0 else -unit
+                unit = 8 if how == "dup" and not length else unit >> 2 - length if unit > 0 else -unit
             tail = memory(reg & 7, place, unit)
             if how == "vsib":
                 v = place[1] & 16
@@ -160,14 +162,14 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
             opcode = n << 3 | (size > 1)
             if isinstance(rm, int):
                 return _coded(b"", size, _BYTES[opcode], rm, reg)
-            return front + _coded(b"", size, _BYTES[opcode if kind else opcode | 2], reg or 0, rm)
+            return _coded(front, size, _BYTES[opcode if kind else opcode | 2], reg, rm)
         place = rm if reg is None else reg
         if size > 1 and -128 <= imm < 128:
-            return front + _coded(b"", size, b"\x83", n, place) + _BYTES[imm & 255]
+            return _one(size, 0x83, n, place, front) + _BYTES[imm & 255]
         end = _number(imm, min(size, 4))
         if reg == RAX:
             return _wide(size) + _BYTES[n << 3 | 4 | (size > 1)] + end
-        return front + _coded(b"", size, b"\x81" if size > 1 else b"\x80", n, place) + end
+        return _one(size, 0x81, n, place, front) + end
     if name == "movabs":
         assert reg is not None and imm is not None  # noqa: PT018
         return bytes((0x48 | reg >> 3, 0xB8 | reg & 7)) + _number(imm, 8)
@@ -192,14 +194,14 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
         end = _number(imm, min(size, 4))
         if reg == RAX:
             return _wide(size) + (b"\xa9" if size > 1 else b"\xa8") + end
-        return _coded(b"", size, b"\xf7" if size > 1 else b"\xf6", 0, place) + end
+        return _one(size, 0xF7, 0, place) + end
     if name in SHIFTS:
         opcode = 0xD3 if imm is None else 0xD1 if imm == 1 else 0xC1
-        code = _coded(b"", size, _BYTES[opcode - (size == 1)], SHIFTS[name], place)
+        code = _one(size, opcode, SHIFTS[name], place)
         return code if imm is None or imm == 1 else code + _BYTES[imm & 255]
     if name in UNARY:
         opcode, n = UNARY[name]
-        return _coded(b"", size, _BYTES[opcode - (size == 1)], n, place)
+        return _one(size, opcode, n, place)
     if name in PLAIN:
         return PLAIN[name]
     if name in FETCHES:
@@ -213,7 +215,7 @@ def _rare(name: str, size: int, reg: int | None, rm: Place | None, place: Place 
     if name[:4] == "cmov":
         return _coded(b"", size, bytes((0x0F, 0x40 | CONDITIONS[name[4:]])), reg, rm)
     if name[:3] == "set":
-        return _coded(b"", 1, bytes((0x0F, 0x90 | CONDITIONS[name[3:]])), 0, place)
+        return _coded(b"", 4, bytes((0x0F, 0x90 | CONDITIONS[name[3:]])), 0, place, True)
     if name in ("push", "pop"):
         assert reg is not None
         return (b"\x41" if reg > 7 else b"") + _BYTES[(0x50 if name == "push" else 0x58) | reg & 7]
@@ -225,7 +227,7 @@ def _rare(name: str, size: int, reg: int | None, rm: Place | None, place: Place 
     opcode = {"xchg": b"\x87", "xadd_lock": b"\x0f\xc1", "cmpxchg_lock": b"\x0f\xb1"}[name]
     if size == 1:
         opcode = opcode[:-1] + _BYTES[opcode[-1] - 1]
-    return (b"\xf0" if name != "xchg" else b"") + _coded(b"", size, opcode, reg, rm)
+    return _coded(b"" if name == "xchg" else b"\xf0", size, opcode, reg, rm)
 
 
 def _mov(size: int, reg: int | None, rm: Place | None, imm: int | None, store: bool) -> bytes:
@@ -236,7 +238,7 @@ def _mov(size: int, reg: int | None, rm: Place | None, imm: int | None, store: b
         return _coded(b"", size, _BYTES[opcode], reg, rm)
     if reg is None or (size == 8 and -(1 << 31) <= imm < 1 << 31):
         place = rm if reg is None else reg
-        return _coded(b"", size, b"\xc7" if size > 1 else b"\xc6", 0, place) + _number(imm, min(size, 4))
+        return _one(size, 0xC7, 0, place) + _number(imm, min(size, 4))
     opcode = (0xB8 if size > 1 else 0xB0) | reg & 7
     front = b"\x66" if size == 2 else b""
     return front + _rex(size, 0, 0, reg >> 3, size == 1 and reg > 3) + _BYTES[opcode] + _number(imm, size)
@@ -263,6 +265,13 @@ def _rex(size: int, r: int, x: int, b: int, low: bool) -> bytes:
 def _wide(size: int) -> bytes:
     """The prefix of an instruction on rax and its parts that has no ModRM."""
     return b"\x66" if size == 2 else b"\x48" if size == 8 else b""
+
+
+def _one(size: int, opcode: int, n: int, place: Any, front: bytes = b"") -> bytes:
+    """An instruction with one operand, whose opcode goes on in the field of the other; that of bytes is one less."""
+    if size == 1:
+        return _coded(front, 4, _BYTES[opcode - 1], n, place, True)
+    return _coded(front, size, _BYTES[opcode], n, place)
 
 
 def _coded(front: bytes, size: int, opcode: bytes, reg: Any, rm: Any, narrow: bool = False) -> bytes:

@@ -8,7 +8,7 @@
 The unit is what an 8-bit displacement counts in under EVEX: bytes of the memory operand of the 512-bit form (halved for
 each shorter form), or, negative, of that of every form. `how`: "mr" where the operand that may be in memory is the
 destination, "/n" where the opcode goes on in the field of the first register, "vsib" where the index of the address is
-a vector, "l0" and "l1" where the length is fixed.
+a vector, "l0" and "l1" where the length is fixed, "dup" where the shortest form reads 8 bytes.
 
 `GENERAL` and its kin: the others; see `encode.general`.
 """
@@ -42,7 +42,7 @@ VECTOR: Final[dict[str, Form]] = {
     "vmovq": (1, 1, 0x6E, 1, 1, -8, ""), "vmovq_general": (1, 1, 0x7E, 1, 1, -8, "mr"),
     "vmovq_load": (2, 1, 0x7E, 0, 1, -8, ""), "vmovq_store": (1, 1, 0xD6, 0, 1, -8, "mr"),
     "vmovsldup": (2, 1, 0x12, 0, 0, 64, ""), "vmovshdup": (2, 1, 0x16, 0, 0, 64, ""),
-    "vmovddup": (3, 1, 0x12, 0, 1, 64, ""),
+    "vmovddup": (3, 1, 0x12, 0, 1, 64, "dup"),
     "vmovhlps": (0, 1, 0x12, 0, 0, -8, ""), "vmovlhps": (0, 1, 0x16, 0, 0, -8, ""),
     "vmovlps": (0, 1, 0x12, 0, 0, -8, ""), "vmovlps_store": (0, 1, 0x13, 0, 0, -8, "mr"),
     "vmovhps": (0, 1, 0x16, 0, 0, -8, ""), "vmovhps_store": (0, 1, 0x17, 0, 0, -8, "mr"),
@@ -184,9 +184,9 @@ VECTOR: Final[dict[str, Form]] = {
     "vpsraq": (1, 1, 0xE2, None, 1, -16, ""),
     "vpsraw_imm": (1, 1, 0x71, 0, 0, 64, "/4"), "vpsrad_imm": (1, 1, 0x72, 0, 0, 64, "/4"),
     "vpsraq_imm": (1, 1, 0x72, None, 1, 64, "/4"),
-    "vpslldq_imm": (1, 1, 0x73, 0, 0, 64, "/7"), "vpsrldq_imm": (1, 1, 0x73, 0, 0, 64, "/3"),
-    "vprold_imm": (1, 1, 0x72, None, 0, 64, "/1"), "vprolq_imm": (1, 1, 0x72, None, 1, 64, "/1"),
-    "vprord_imm": (1, 1, 0x72, None, 0, 64, "/0"), "vprorq_imm": (1, 1, 0x72, None, 1, 64, "/0"),
+    "vpslldq": (1, 1, 0x73, 0, 0, 64, "/7"), "vpsrldq": (1, 1, 0x73, 0, 0, 64, "/3"),
+    "vprold": (1, 1, 0x72, None, 0, 64, "/1"), "vprolq": (1, 1, 0x72, None, 1, 64, "/1"),
+    "vprord": (1, 1, 0x72, None, 0, 64, "/0"), "vprorq": (1, 1, 0x72, None, 1, 64, "/0"),
     "vpsllvw": (1, 2, 0x12, None, 1, 64, ""), "vpsllvd": (1, 2, 0x47, 0, 0, 64, ""),
     "vpsllvq": (1, 2, 0x47, 1, 1, 64, ""),
     "vpsrlvw": (1, 2, 0x10, None, 1, 64, ""), "vpsrlvd": (1, 2, 0x45, 0, 0, 64, ""),
@@ -371,6 +371,10 @@ VECTOR: Final[dict[str, Form]] = {
     "kshiftrb": (1, 3, 0x30, 0, None, 0, "l0"), "kshiftrw": (1, 3, 0x30, 1, None, 0, "l0"),
     "kshiftrd": (1, 3, 0x31, 0, None, 0, "l0"), "kshiftrq": (1, 3, 0x31, 1, None, 0, "l0"),
 }  # fmt: skip
+#: Those whose results are half as long as their operands.
+HALF_RESULTS: Final = (
+    "vcvtpd2ps", "vcvtpd2dq", "vcvttpd2dq", "vcvtpd2udq", "vcvttpd2udq", "vcvtqq2ps", "vcvtuqq2ps", "vcvtneps2bf16",
+)  # fmt: skip
 #: What EVEX calls an instruction that is without a width under VEX.
 WIDE_NAMES: Final = {
     "vpand": "vpandd", "vpandn": "vpandnd", "vpor": "vpord", "vpxor": "vpxord", "vmovdqu": "vmovdqu64",

@@ -15,6 +15,7 @@ from hilo.backend.x86.instructions import (
     ARITHMETIC,
     CONDITIONS,
     FETCHES,
+    HALF_RESULTS,
     PAIRS,
     SHIFTS,
     TRIPLES,
@@ -25,23 +26,24 @@ from hilo.errors import Error
 
 _KEPT: Final = 1 << 15  # lines and operands that are kept
 _GENERAL: Final = ("ax", "cx", "dx", "bx", "sp", "bp", "si", "di")
-#: An operand: what it is (a letter), its value, the mask it is written under, are other lanes 0, is it for all lanes.
-#: Letters: x y z vectors, k masks, b w l q general registers by their size, i immediate, m memory, n a name's memory.
-_Operand = tuple[str, Place, int, bool, bool]
+#: An operand: what it is (a letter), its value, the mask it is written under, are other lanes 0, to how many it goes.
+#: Letters: x y z vectors, k masks, b w l q general registers by their size, i immediate, m memory, n a name's memory,
+#: X Y Z memory by a vector of offsets.
+_Operand = tuple[str, Place, int, bool, int]
 _SIZES: Final = {"b": 1, "w": 2, "l": 4, "q": 8}
-_LENGTHS: Final = {"x": 0, "y": 1, "z": 2}
 _STEMS: Final = {
     *ARITHMETIC, *SHIFTS, *UNARY, *PAIRS, *TRIPLES, *FETCHES, "mov", "movabs", "test", "push", "pop", "bswap", "xchg",
     "xadd", "cmpxchg", "jmp", "call", *(f"cmov{c}" for c in CONDITIONS), *(f"set{c}" for c in CONDITIONS),
 }  # fmt: skip
+_MEMORY: Final = "mnXYZ"
 _COUNT_FIRST: Final = ("bzhi", "shlx", "sarx", "shrx", "bextr")  # what says how many bits is AT&T's first operand
 _SHORT: Final = {*ARITHMETIC, "imul"}  # their immediates may be single bytes
 _TO_MASKS: Final = ("vcmp", "vpcmp", "vptestm", "vptestnm", "vfpclass")  # their forms under VEX are not known here
 
 
 def _registers() -> dict[str, _Operand]:
-    found: dict[str, _Operand] = {f"%k{i}": ("k", i, 0, False, False) for i in range(8)}
-    found |= {f"%{letter}mm{i}": (letter, i, 0, False, False) for letter in "xyz" for i in range(32)}
+    found: dict[str, _Operand] = {f"%k{i}": ("k", i, 0, False, 0) for i in range(8)}
+    found |= {f"%{letter}mm{i}": (letter, i, 0, False, 0) for letter in "xyz" for i in range(32)}
     for i, name in enumerate(_GENERAL):
         low = f"{name[0]}l" if i < 4 else f"{name}l"
         for letter, text in (("q", f"%r{name}"), ("l", f"%e{name}"), ("w", f"%{name}"), ("b", f"%{low}")):
@@ -131,12 +133,20 @@ def _encoded(line: str) -> tuple[bytes, str | None, int]:
         return _general(name, size, kinds, operands, imm)
     _, source, _, _, broadcast = operands[0]
     first = operands[1][1] if len(operands) == 3 else None
-    if kinds[-1] in "mn":
+    if kinds[-1] in _MEMORY:
         to, source = source, to
-    code = vector(name, size, to, first, source, mask, zero, imm, broadcast)  # type: ignore[arg-type]
+    if broadcast:
+        size = _length(name, broadcast)
+    code = vector(name, size, to, first, source, mask, zero, imm, broadcast > 0)  # type: ignore[arg-type]
     if "n" in kinds:
         return code, str(source), 0 if imm is None else 1
     return code, None, 0
+
+
+def _length(name: str, lanes: int) -> int:
+    """Of an instruction whose operand in memory goes to so many lanes."""
+    _, _, _, _, wide, unit, _ = VECTOR[name]
+    return (lanes * (8 if wide else 4) * (64 // unit if unit > 0 else 1) // 16).bit_length() - 1
 
 
 def _general(name: str, size: int, kinds: str, operands: list[_Operand],
@@ -144,7 +154,7 @@ def _general(name: str, size: int, kinds: str, operands: list[_Operand],
     """The code of an instruction on general registers, as `_encoded` gives it."""
     to: Any = operands[-1][1]
     source: Any = operands[0][1]
-    in_memory = kinds[-1] in "mn"
+    in_memory = kinds[-1] in _MEMORY
     if len(operands) == 3:
         first: Any = operands[1][1]
         if name in _COUNT_FIRST:
@@ -171,8 +181,9 @@ def _general(name: str, size: int, kinds: str, operands: list[_Operand],
 def _vector(mnemonic: str, kinds: str) -> tuple[bool, str, int]:
     """What an instruction on vectors or masks with these kinds of operands is called here, and its length."""
     source, to = kinds.lstrip("i")[0], kinds[-1]
-    length = 2 if "z" in kinds else 1 if "y" in kinds else 0
-    if to in "mn":
+    widths = kinds.lower()
+    length = 2 if "z" in widths else 1 if "y" in widths else 0
+    if to in _MEMORY:
         end = "_store"
     elif to in "bwlq":
         end = "_from" if mnemonic[0] == "k" else "_general" if mnemonic in ("vmovd", "vmovq") else ""
@@ -184,7 +195,11 @@ def _vector(mnemonic: str, kinds: str) -> tuple[bool, str, int]:
         end = "_load" if mnemonic == "vmovq" else ""
     name = mnemonic + end
     if name not in VECTOR:
-        name = mnemonic if mnemonic in VECTOR else mnemonic.removesuffix("l")
+        name = mnemonic if mnemonic in VECTOR else mnemonic[:-1]
+        if mnemonic[-1] in "xyz" and name != mnemonic:  # what memory does not tell
+            length = "xyz".index(mnemonic[-1])
+    if name in HALF_RESULTS and source in _MEMORY and name == mnemonic:
+        length += 1
     if name not in VECTOR or (mnemonic.startswith(_TO_MASKS) and to != "k"):
         raise ValueError(mnemonic)
     return True, name, length
@@ -200,7 +215,7 @@ def _plain(mnemonic: str, kinds: str) -> tuple[bool, str, int]:
         raise ValueError(mnemonic)
     if stem == "imul" and len(kinds) == 1:
         stem = "imul1"
-    elif not lock and kinds[-1] in "mn" and kinds[0] in "bwlq" and (stem == "mov" or stem in ARITHMETIC):
+    elif not lock and kinds[-1] in _MEMORY and kinds[0] in "bwlq" and (stem == "mov" or stem in ARITHMETIC):
         stem += "_store"
     return False, stem + lock, _SIZES.get(letter, 8)
 
@@ -208,14 +223,14 @@ def _plain(mnemonic: str, kinds: str) -> tuple[bool, str, int]:
 def _operand(text: str) -> _Operand:
     """What an operand says; kept."""
     bare, _, rest = text.partition("{")
-    mask, zero, broadcast = 0, False, False
+    mask, zero, broadcast = 0, False, 0
     for note in rest.removesuffix("}").split("}{") if rest else ():
         if note[:2] == "%k":
             mask = int(note[2:])
         elif note == "z":
             zero = True
         elif note[:3] == "1to":
-            broadcast = True
+            broadcast = int(note[3:])
         else:
             raise ValueError(text)
     bare = bare.removeprefix("*")
@@ -239,6 +254,6 @@ def _memory(text: str) -> tuple[str, Place]:
     if parts == ["%rip"]:
         return "n", disp
     base = _OPERANDS[parts[0]][1] if parts and parts[0] else None
-    index = _OPERANDS[parts[1]][1] if len(parts) > 1 else None
+    kind, index = _OPERANDS[parts[1]][:2] if len(parts) > 1 else ("q", None)
     scale = int(parts[2]) if len(parts) > 2 else 1
-    return "m", (base, index, scale, int(disp, 0) if disp else 0)  # type: ignore[return-value]
+    return "m" if kind == "q" else kind.upper(), (base, index, scale, int(disp, 0) if disp else 0)  # type: ignore[return-value]
