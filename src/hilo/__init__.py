@@ -14,7 +14,10 @@ Everything here is loaded on first use, so that `import hilo` costs next to noth
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
+
+from hilo import bundle
 
 __version__ = "0.1.0"
 __all__ = ["Error", "Executable", "HostQueues", "Module", "Options", "Probes", "build", "compile", "inspect",
@@ -58,6 +61,8 @@ _HOME = {
     "register_ffi_type": "hilo.api",
     "text": "hilo.api",
 }
+
+bundle.install(sys.modules[__name__])
 
 
 def __getattr__(name: str) -> Any:
