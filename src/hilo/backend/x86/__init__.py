@@ -1,1 +1,38 @@
-"""hilo's own code generator for x86-64 with AVX-512: loop IR to object files, without LLVM. Imports loop, backend."""
+"""hilo's own code generator for x86-64 with AVX-512: loop IR to object files, without LLVM. Imports loop, backend.
+
+`compile` goes function by function: `uses` counts, `select` (with `control`, `integers`, `floats`, `memory` and the
+other modules of kinds) writes instructions over virtual registers, `allocate` and `spill` give them the machine's,
+`function` makes machine code, `assembler` an object file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hilo.backend.target import Target
+    from hilo.loop.nodes import Func
+
+
+def covers(func: Func, target: Target) -> bool:
+    """Whether `compile` makes code of a function: it knows every node of it, and the machine has what it uses."""
+    from hilo.backend.x86.covered import covered
+
+    return covered(func, target)
+
+
+def compile(funcs: Sequence[Func], target: Target, public: Collection[str] | None = None) -> bytes:  # noqa: A001
+    """An ELF object file with all `funcs`, each of which `covers`.
+
+    A function is external unless it has the attribute `private`, or is not among `public`, if those are named.
+    """
+    from hilo.backend.x86.assembler import Assembler
+    from hilo.backend.x86.function import compile_function
+
+    asm = Assembler()
+    defined = {f.name for f in funcs}
+    for f in funcs:
+        private = bool(f.attrs.get("private")) or (public is not None and f.name not in public)
+        compile_function(f, target, asm, private, defined)
+    return asm.finish()

@@ -1,0 +1,44 @@
+"""Which functions the generator does. Imports loop, x86.select."""
+
+from __future__ import annotations
+
+from hilo.backend.target import Target
+from hilo.backend.x86.select import COVERS, SCALARS, VECTORS, load_kinds
+from hilo.backend.x86.uses import is_constant
+from hilo.loop.nodes import Func, Node, VType
+
+
+def is_machine(target: Target) -> bool:
+    """Whether a target is one that the generator makes code for."""
+    return target.arch == "x86_64" and target.has_masks and target.vector_bytes == 64
+
+
+def covered(func: Func, target: Target) -> bool:
+    if not is_machine(target):
+        return False
+    load_kinds()
+    if not all(map(passes, (func.ret, *(p.type for p in func.params)))):
+        return False
+    stack = [func.body]
+    while stack:
+        for node in stack.pop().nodes:
+            if node.blocks:
+                stack.extend(node.blocks)
+            elif not is_constant(node) and not node_covered(node):
+                return False
+    return True
+
+
+def node_covered(node: Node) -> bool:
+    f = (SCALARS if node.type.lanes == 1 else VECTORS).get(node.kind)
+    if f is None:
+        return False
+    check = COVERS.get(f)
+    if check is not None and not check(node):
+        return False
+    return node.kind not in ("call", "callptr") or all(map(passes, (node.type, *(a.type for a in node.args))))
+
+
+def passes(t: VType) -> bool:
+    """Whether values of a type are handed to functions in one register."""
+    return t.lanes == 1 or (t.scalar != "i1" and t.lanes * t.size in (16, 32, 64))

@@ -1,0 +1,224 @@
+"""Values in memory that find no register: the instructions that load and store them. Imports x86.machine,
+x86.constants, x86.instructions.
+
+A value gets a slot of the function's stack memory. An instruction that may read its last operand from memory reads the
+slot; elsewhere the value goes through a register that lives for one instruction. Constants have no slots: they are read
+from where they are, or made again.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from hilo.backend.x86 import constants as fixed
+from hilo.backend.x86.instructions import VECTOR
+from hilo.backend.x86.machine import (
+    CALL,
+    DIVIDE,
+    ENTER,
+    FIRST,
+    FRAME,
+    GENERAL,
+    MOVE,
+    NO,
+    RETURN,
+    VEC,
+    Address,
+    Draft,
+    Instruction,
+)
+from hilo.backend.x86.machine import MASK as MASKS
+
+SLOT: Final = (8, 64, 8)  # bytes by class
+_READS: Final = frozenset(("cmp", "test", "push", "vucomiss", "vucomisd", "vcomiss", "vcomisd", "vptest"))
+_EXTENDS: Final = ("movzb", "movzw", "movsb", "movsw", "movsl", "popcnt", "lzcnt", "tzcnt")
+_WRITES: Final = frozenset(("mov", "lea", "shlx", "shrx", "sarx", "bzhi", "andn", *_EXTENDS))
+_FROM_MEMORY: Final = frozenset(("add", "sub", "and", "or", "xor", "cmp", "imul", "mov", *_EXTENDS))
+_BOTH: Final = ("vfm", "vfn", "vpternlog", "vpermt2", "vpermi2", "vpdp", "vdpbf16", "vpgather", "vgather", "vpmadd52",
+                "vpshldv", "vpshrdv", "vfixup")  # fmt: skip
+_MASKED: Final = ("vcmp", "vpcmp", "vptest", "vblendm", "vpblendm")  # a mask leaves nothing as it was
+_NO_MEMORY: Final = ("vmovd", "vmovq", "vmovhlps", "vmovlhps", "vcvtsi", "vcvtusi", "vpinsr", "k", "vpmov", "vpextr")
+
+
+def effects(instruction: Instruction) -> tuple[bool, bool]:
+    """Whether an instruction reads, and writes, its register `reg`."""
+    form, name = instruction[0], instruction[0][1]
+    if form[0] == MOVE:
+        return False, True
+    if form[0] == VEC:
+        if name.endswith("_store") or name in _READS or name[:5] in ("korte", "ktest", "vpsca", "vscat"):
+            return True, False
+        if name.startswith(_BOTH):
+            return True, True
+        return instruction[5] != NO and not form[5] and not name.startswith(_MASKED), True
+    if name.endswith("_store") or name in _READS:
+        return True, False
+    if name in _WRITES or name[:3] == "set" or (name == "imul" and form[4] is not None):
+        return False, True
+    return True, True
+
+
+def from_memory(instruction: Instruction) -> bool:
+    """Whether the last operand, a register, may be memory instead."""
+    form, name = instruction[0], instruction[0][1]
+    if form[0] != VEC:
+        return name in _FROM_MEMORY or (name[:4] == "cmov" and form[2] >= 4)
+    if name.startswith(_NO_MEMORY) or name.endswith(("_general", "_store")):
+        return False
+    how = VECTOR[name][6]
+    return how in ("", "l0") and not (form[4] is not None and name + "_imm" in VECTOR)
+
+
+def element_size(name: str) -> int:
+    """The size of the lanes that an instruction may read as one for all; 0 if it cannot."""
+    form = VECTOR[name]
+    return 0 if form[4] is None or form[5] != 64 or form[6] or name.startswith("vmov") else 8 if form[4] else 4
+
+
+class _Slots:
+    """The stack memory of a draft's registers."""
+
+    def __init__(self, draft: Draft) -> None:
+        self.draft = draft
+        self.at: dict[int, int] = {}
+
+    def __call__(self, register: int) -> Address:
+        at = self.at.get(register)
+        if at is None:
+            size = SLOT[self.draft.classes[register]]
+            at = -(-self.draft.frame_size // size) * size
+            self.draft.frame_size = at + size
+            self.draft.alignment = max(self.draft.alignment, size)
+            self.at[register] = at
+        return Address(FRAME, NO, 1, at)
+
+
+def load(draft: Draft, register: int, place: Address) -> None:
+    kind = draft.classes[register]
+    if kind == GENERAL:
+        draft.g("mov", 8, register, place)
+    elif kind == MASKS:
+        draft.v("kmovq", 0, register, NO, place)
+    else:
+        draft.v("vmovaps", 2, register, NO, place)
+
+
+def store(draft: Draft, register: int, place: Address) -> None:
+    kind = draft.classes[register]
+    if kind == GENERAL:
+        draft.g("mov_store", 8, register, place)
+    elif kind == MASKS:
+        draft.v("kmovq_store", 0, register, NO, place)
+    else:
+        draft.v("vmovaps_store", 2, register, NO, place)
+
+
+def rewrite(draft: Draft, spilled: set[int], recipes: dict[int, Any], kept: set[int]) -> None:
+    """Change `draft.code` so that the registers `spilled` are not needed. Registers that only live for one instruction
+    are added to `kept`."""
+    slots = _Slots(draft)
+    old, draft.code = draft.code, []
+
+    def fetched(v: int) -> int:
+        t = draft.new(draft.classes[v])
+        kept.add(t)
+        if v in recipes:
+            first = len(draft.classes)
+            fixed.make(draft, t, recipes[v])
+            kept.update(range(first, len(draft.classes)))
+        else:
+            load(draft, t, slots(v))
+        return t
+
+    for instruction in old:
+        form = instruction[0]
+        if form.__class__ is not tuple:
+            if form in (ENTER, RETURN, DIVIDE, CALL):
+                _special(draft, instruction, spilled, slots, fetched, kept)
+            else:
+                draft.code.append(instruction)
+            continue
+        _, reg, first, rm, index, mask = instruction
+        if not (reg in spilled or first in spilled or rm in spilled or index in spilled or mask in spilled):
+            draft.code.append(instruction)
+            continue
+        if reg in spilled and reg in recipes:
+            continue  # where a constant is made
+        if form[0] == MOVE and not (reg in spilled and rm in spilled):
+            if reg in spilled:
+                store(draft, rm, slots(reg))
+            elif rm not in recipes:
+                load(draft, reg, slots(rm))
+            else:
+                fixed.make(draft, reg, recipes[rm])
+            continue
+        _rewritten(draft, instruction, spilled, recipes, slots, fetched, kept)
+
+
+def _rewritten(draft: Draft, instruction: Instruction, spilled: set[int], recipes: dict[int, Any], slots: _Slots,
+               fetched: Any, kept: set[int]) -> None:  # fmt: skip
+    form, reg, first, rm, index, mask = instruction
+    if form[0] == MOVE:
+        t = fetched(rm)
+        store(draft, t, slots(reg))
+        return
+    reads, writes = effects(instruction)
+    if rm in spilled and form[3] is None and rm not in (reg, first, mask) and from_memory(instruction):
+        if rm not in recipes:
+            place = slots(rm)
+            form, rm = (*form[:3], (1, place.disp), *form[4:]), FRAME
+        elif form[0] == VEC and (memory := _constant(form, recipes[rm])) is not None:
+            form, rm = (*form[:3], recipes[rm][2], *form[4:6], memory), NO
+    temporary: dict[int, int] = {}
+    for v in (first, rm, index, mask, reg if reads else NO):
+        if v in spilled and v not in temporary:
+            temporary[v] = fetched(v)
+    if reg in spilled and reg not in temporary:
+        temporary[reg] = t = draft.new(draft.classes[reg])
+        kept.add(t)
+    draft.code.append((form, *[temporary.get(v, v) for v in (reg, first, rm, index, mask)]))
+    if reg in spilled and writes:
+        store(draft, temporary[reg], slots(reg))
+
+
+def _constant(form: Any, recipe: Any) -> bool | None:
+    """Whether a constant is one element for all lanes, where an instruction may read it from memory; else None."""
+    kind, length, name = recipe
+    if kind == "load" and length >= form[2]:
+        return False
+    if kind == "scalar" and form[1].endswith(("ss", "sd")):
+        return False
+    if kind == "splat" and (len(name) - len(fixed.MARK)) // 2 == element_size(form[1]):
+        return True
+    return None
+
+
+def _special(draft: Draft, instruction: Instruction, spilled: set[int], slots: _Slots, fetched: Any,
+             kept: set[int]) -> None:  # fmt: skip
+    """What is no plain instruction."""
+    kind, rest = instruction[0], list(instruction[1:])
+    behind: list[tuple[int, int]] = []
+
+    def read(v: Any) -> Any:
+        return fetched(v) if isinstance(v, int) and v >= FIRST and v in spilled else v
+
+    def written(v: int) -> int:
+        if v not in spilled:
+            return v
+        t = draft.new(draft.classes[v])
+        kept.add(t)
+        behind.append((t, v))
+        return t
+
+    if kind == ENTER:
+        rest[0] = tuple([written(v) for v in rest[0]])
+    elif kind == RETURN:
+        rest[0] = read(rest[0])
+    elif kind == DIVIDE:
+        rest[3], rest[4], rest[2] = read(rest[3]), read(rest[4]), written(rest[2])
+    else:
+        rest[0], rest[1] = read(rest[0]), tuple([read(v) for v in rest[1]])
+        rest[3] = written(rest[3])
+    draft.code.append((kind, *rest))
+    for t, v in behind:
+        store(draft, t, slots(v))

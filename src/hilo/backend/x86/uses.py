@@ -1,0 +1,100 @@
+"""What is known of a function's nodes before it is written: how often each is used, and what may wait for its use.
+Imports loop.
+
+One walk from the last node to the first, so that the uses of a node have been seen when it is reached; what nobody uses
+does not count as using anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from hilo.loop.nodes import Func, Node
+
+EFFECTS: Final = frozenset(("store", "scatter", "call", "callptr", "prefetch", "fence", "memcpy", "memset",
+                            "atomic_add", "ret", "for", "while", "if"))  # fmt: skip
+_WRITES: Final = EFFECTS - {"prefetch", "ret"}  # what a load does not pass
+_POINTS: Final = frozenset(("load", "store", "gather", "scatter", "prefetch", "atomic_add"))
+_SUMS: Final = frozenset(("gep", "add"))
+_SCALED: Final = frozenset(("sub", "mul", "shl"))
+
+
+def is_constant(node: Node) -> bool:
+    """Whether the value is made where it is used: a constant, in all lanes too, or `iota`."""
+    kind = node.kind
+    return kind == "const" or kind == "iota" or (kind == "splat" and node.args[0].kind == "const")
+
+
+class Uses:
+    """`uses`: of nodes with effects, and of all others that somebody uses, how often; without constants.
+
+    `lazy`: loads that become an operand of the one node that uses them, and compares of scalars that are asked for
+    once, by a branch or a selection next to them. `near`, `far`: integers and pointers that are only terms of sums and
+    addresses: of their own block's nodes, of inner blocks' too.
+    """
+
+    def __init__(self, func: Func) -> None:
+        self.uses: dict[Node, int] = {}
+        self.lazy: set[Node] = set()
+        self.near: set[Node] = set()
+        self.far: set[Node] = set()
+        self._terms: dict[Node, int] = {}  # uses as a term
+        self._deep: set[Node] = set()  # terms in inner blocks
+        self._seen_at: dict[Node, int] = {}  # loads: the stretch without stores that the last use is in
+        self._asked: set[Node] = set()  # compares of a branch or selection
+        self._walk(func)
+
+    def _walk(self, func: Func) -> None:
+        uses, stretch = self.uses, 0
+        stack: list[Iterator[Node]] = [reversed(func.body.nodes)]
+        while stack:
+            for node in stack[-1]:
+                kind = node.kind
+                if kind in EFFECTS:
+                    uses.setdefault(node, 0)
+                    if kind in _WRITES:
+                        stretch += 1
+                elif node not in uses:
+                    continue
+                elif is_constant(node):
+                    del uses[node]
+                    continue
+                elif kind == "load" or kind == "cmp" or kind == "any":
+                    self._wait(node, stretch)
+                elif self._terms.get(node) == uses[node]:
+                    (self.far if node in self._deep else self.near).add(node)
+                self._count(node, stretch)
+                if node.blocks:
+                    for block in node.blocks:
+                        for y in block.yields:
+                            uses[y] = uses.get(y, 0) + 1
+                        stack.append(reversed(block.nodes))
+                    if kind == "while" and (y := node.blocks[0].yields[0]).level == node.level + 1:
+                        self._asked.add(y)
+                    break
+            else:
+                stack.pop()
+                stretch += 1
+
+    def _wait(self, node: Node, stretch: int) -> None:
+        if self.uses[node] == 1:
+            if node.kind == "load":
+                if self._seen_at.get(node) == stretch:
+                    self.lazy.add(node)
+            elif node in self._asked and (node.kind == "any" or node.args[0].type.lanes == 1):
+                self.lazy.add(node)
+
+    def _count(self, node: Node, stretch: int) -> None:
+        uses, kind, level = self.uses, node.kind, node.level
+        for i, a in enumerate(node.args):
+            uses[a] = uses.get(a, 0) + 1
+            if a.kind == "load":
+                if a.level == level and not node.blocks:
+                    self._seen_at[a] = stretch
+            elif kind in _SUMS or (kind in _SCALED and not i) or (kind in _POINTS and not i):
+                self._terms[a] = self._terms.get(a, 0) + 1
+                if a.level != level:
+                    self._deep.add(a)
+        if (kind == "select" or kind == "if") and (c := node.args[0]).level == level:
+            self._asked.add(c)
