@@ -184,8 +184,6 @@ def own_generator(program: Program, target: Target) -> Callable[[Func], bool]:
         return lambda f: False
     from hilo.backend import x86
 
-    if not hasattr(x86, "covers"):
-        return lambda f: False
     if any(h.target.convention == "llvm" for h in program.hosts):  # the entry becomes one with LLVM IR
         return lambda f: f.name != "entry" and x86.covers(f, target)
     return lambda f: x86.covers(f, target)
