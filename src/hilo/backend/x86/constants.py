@@ -120,7 +120,8 @@ def make(s: Draft, register: int, key: Recipe) -> None:
     elif kind == "scalar":
         s.v(_SCALARS[length], 0, register, NO, what)
     elif kind == "splat":
-        s.v(_SPLATS[(len(what) - len(MARK)) // 2], length, register, NO, what)
+        size = (len(what) - len(MARK)) // 2
+        s.v(_SPLATS[size] if size < 8 or length else "vmovddup", length, register, NO, what)
     elif what == 0:
         s.v("kxorq", 0, register, register, register)
     elif what == (1 << length) - 1 and length in (8, 16, 32, 64):
