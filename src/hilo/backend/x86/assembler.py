@@ -1,4 +1,4 @@
-"""Code of functions, one after the other: labels, jumps, constants, what is outside. Imports x86.encode, x86.objects.
+"""Code of functions, one after the other: labels, jumps, constants, what is outside. Imports x86.objects.
 
 Instructions are added to one run of bytes. What is not known while that happens (how long a jump is, how much room is
 in front of a label, how far away a constant is) is noted beside it and filled in at the end.
@@ -7,15 +7,17 @@ in front of a label, how far away a constant is) is noted beside it and filled i
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable
-from typing import Final
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Final
 
 from hilo.backend.x86.instructions import CONDITIONS
 from hilo.backend.x86.objects import ABSOLUTE, PLT, Symbol, object_file
+from hilo.errors import Error
 
 ALIGNMENT: Final = 32  # of functions
 _LARGEST: Final = 64  # what a constant may want
-_JUMP, _ALIGN, _LABEL = range(3)
+_JUMP, _ALIGN, _LABEL, _END = range(4)
+_CALL: Final = 0xE8  # an opcode, which no byte in front of a distance that belongs to an address is
 _LONGEST: Final = 15  # bytes of an instruction
 _FILL: Final = (  # instructions that do nothing, by their length
     b"", b"\x90", b"\x66\x90", b"\x0f\x1f\x00", b"\x0f\x1f\x40\x00", b"\x0f\x1f\x44\x00\x00",
@@ -26,14 +28,18 @@ _FILL: Final = (  # instructions that do nothing, by their length
 
 class Assembler:
     """Functions that become one object file. Labels are any hashable values, functions and constants are texts; all
-    share one space of names."""
+    share one space of names.
+
+    code       what was added so far, without jumps and what aligns
+    functions  their names, and whether they are private
+    """
 
     def __init__(self) -> None:
-        self.code = bytearray()  # without jumps and what aligns
+        self.code = bytearray()
         self._events: list[tuple[int, int, Hashable, int]] = []  # place, what, label or alignment, condition
         self._references: list[tuple[int, Hashable, int]] = []  # place of 4 bytes, what is there, bytes up to the end
         self._addresses: list[tuple[int, str]] = []  # place of 8 bytes, what is there
-        self._functions: list[tuple[str, bool]] = []
+        self.functions: list[tuple[str, bool]] = []
         self._near: set[int] = set()  # jumps that are not short
         self._constants: dict[tuple[bytes, int], str] = {}
 
@@ -45,9 +51,10 @@ class Assembler:
 
     def function(self, name: str, private: bool = False, align: int = ALIGNMENT) -> None:
         """A function starts here; the one before ends. `private`: no other file sees it."""
+        self.label((_END, len(self.functions)))
         self.align(align)
         self.label(name)
-        self._functions.append((name, private))
+        self.functions.append((name, private))
 
     def label(self, name: Hashable) -> None:
         """What follows is called `name`."""
@@ -63,7 +70,7 @@ class Assembler:
 
     def call(self, name: str) -> None:
         """Call a function, of this file or another one."""
-        self.emit(b"\xe8\0\0\0\0", name)
+        self.emit(bytes((_CALL, 0, 0, 0, 0)), name)
 
     def address(self, name: str, reg: int, outside: bool = False) -> None:
         """The address of a function, label or constant into a general register; `outside`: of another file's symbol."""
@@ -82,32 +89,32 @@ class Assembler:
         return name
 
     def finish(self) -> bytes:
-        """The object file. Raises `KeyError` for a jump to a label that there is not."""
-        starts, places = self._laid_out()
+        """The object file. Raises `Error` for a label or constant that there is not (functions may be elsewhere)."""
+        try:
+            starts, places = self._laid_out()
+        except KeyError as e:
+            raise Error(f"code that jumps to {e.args[0]!r}, which there is not") from None
         code, shifts = self._joined(starts, places)
-        sizes = [places[name] for name, _ in self._functions[1:]] + [len(code)]
+        ends = [places[_END, i] for i in range(1, len(self.functions))] + [len(code)]
         functions = [Symbol(name, places[name], end - places[name], private)
-                     for (name, private), end in zip(self._functions, sizes, strict=True)]  # fmt: skip
-        code += bytes(-len(code) % _LARGEST if self._constants else 0)
+                     for (name, private), end in zip(self.functions, ends, strict=False)]  # fmt: skip
+        if self._constants:
+            code += bytes(-len(code) % _LARGEST)
         for (data, align), name in sorted(self._constants.items(), key=lambda c: -c[0][1]):
             code += bytes(-len(code) % align)
             places[name] = len(code)
             code += data
         outside: list[tuple[int, str, int, int]] = []
-        put, number, last = struct.Struct("<i").pack_into, 0, len(shifts) - 1
-        for at, to, tail in self._references:
-            while number < last and shifts[number + 1][0] <= at:
-                number += 1
-            at += shifts[number][1]
+        put = struct.Struct("<i").pack_into
+        for at, (_, to, tail) in zip(moved(self._references, shifts), self._references, strict=True):
             if to in places:
                 put(code, at, places[to] - at - 4 - tail)
+            elif code[at - 1] == _CALL:
+                outside.append((at, str(to), PLT, -4))
             else:
-                outside.append((at, str(to), PLT, -4 - tail))
-        number = 0
-        for at, name in self._addresses:
-            while number < last and shifts[number + 1][0] <= at:
-                number += 1
-            outside.append((at + shifts[number][1], name, ABSOLUTE, 0))
+                raise Error(f"code that refers to {to!r}, which there is not")
+        for at, (_, name) in zip(moved(self._addresses, shifts), self._addresses, strict=True):
+            outside.append((at, name, ABSOLUTE, 0))
         return object_file(bytes(code), _LARGEST, functions, outside)
 
     def _laid_out(self) -> tuple[list[int], dict[Hashable, int]]:
@@ -152,6 +159,15 @@ class Assembler:
             shifts.append((at, len(code) - at))
         code += source[done:]
         return code, shifts
+
+
+def moved(places: Sequence[tuple[Any, ...]], shifts: list[tuple[int, int]]) -> Iterator[int]:
+    """Where places, which come first in each tuple, and in order, are in the end."""
+    number, last = 0, len(shifts) - 1
+    for at, *_ in places:
+        while number < last and shifts[number + 1][0] <= at:
+            number += 1
+        yield at + shifts[number][1]
 
 
 def fill(size: int) -> bytes:

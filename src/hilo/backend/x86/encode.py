@@ -85,6 +85,8 @@ def vector(name: str, length: int, reg: int, first: int | None, rm: Place, mask:
     if vex is None or length == 2 or mask or broadcast or reg > 15 or v > 15 or high > 15:
         if evex is None:
             if name in WIDE_NAMES:
+                if how == "mr" and isinstance(rm, int):
+                    reg, rm = rm, reg  # as it was
                 return vector(WIDE_NAMES[name], length, reg, first, rm, mask, zero, imm, broadcast)
             raise ValueError(f"{name} has no such form")
         if not tail:

@@ -1,7 +1,8 @@
 """Assembly in AT&T's syntax as calls of the assembler. Imports x86.
 
 What `backend.x86_*` write: an instruction or directive in a line, operands separated by a comma and a blank, with none
-within an address. What a line means is looked up when it was seen before, and so is every operand.
+within an address. What a line means is looked up when it was seen before, and so is every operand. That an instruction
+has the operands that it takes is not checked.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _STEMS: Final = {
     *ARITHMETIC, *SHIFTS, *UNARY, *PAIRS, *TRIPLES, *FETCHES, "mov", "movabs", "test", "push", "pop", "bswap", "xchg",
     "xadd", "cmpxchg", "jmp", "call", *(f"cmov{c}" for c in CONDITIONS), *(f"set{c}" for c in CONDITIONS),
 }  # fmt: skip
+_JUMPS: Final = {"jmp": "", **{f"j{c}": c for c in CONDITIONS}}
 _MEMORY: Final = "mnXYZ"
 _COUNT_FIRST: Final = ("bzhi", "shlx", "sarx", "shrx", "bextr")  # what says how many bits is AT&T's first operand
 _SHORT: Final = {*ARITHMETIC, "imul"}  # their immediates may be single bytes
@@ -76,9 +78,8 @@ def assemble(assembler: Assembler, lines: Iterable[str]) -> None:
                 assembler.function(name, name not in public, 1)
             else:
                 assembler.label(name)
-        elif line[0] == "j" and line[-2:] and "*" not in line:
-            condition, _, to = line.partition(" ")
-            assembler.jump(to, None if condition == "jmp" else condition[1:])
+        elif line[0] == "j" and (jump := _JUMPS.get(line.partition(" ")[0])) is not None and "*" not in line:
+            assembler.jump(line.partition(" ")[2], jump or None)
         elif line.startswith("call") and "*" not in line:
             assembler.call(line.partition(" ")[2])
         else:
