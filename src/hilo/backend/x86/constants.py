@@ -125,7 +125,7 @@ def make(s: Draft, register: int, key: Recipe) -> None:
     elif what == 0:
         s.v("kxorq", 0, register, register, register)
     elif what == (1 << length) - 1 and length in (8, 16, 32, 64):
-        s.v("kxnorq", 0, register, register, register)
+        s.v({8: "kxnorb", 16: "kxnorw", 32: "kxnord", 64: "kxnorq"}[length], 0, register, register, register)
     else:
         t = s.new(GENERAL)
         s.g("mov", 4 if what < 1 << 31 else 8, t, imm=what if what < 1 << 63 else what - (1 << 64))

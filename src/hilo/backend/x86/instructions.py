@@ -379,6 +379,8 @@ HALF_RESULTS: Final = (
 WIDE_NAMES: Final = {
     "vpand": "vpandd", "vpandn": "vpandnd", "vpor": "vpord", "vpxor": "vpxord", "vmovdqu": "vmovdqu64",
     "vmovdqa": "vmovdqa64", "vmovdqu_store": "vmovdqu64_store", "vmovdqa_store": "vmovdqa64_store",
+    "vextractf128": "vextractf32x4", "vextracti128": "vextracti32x4", "vinsertf128": "vinsertf32x4",
+    "vinserti128": "vinserti32x4",
 }  # fmt: skip
 
 ARITHMETIC: Final = {"add": 0, "or": 1, "adc": 2, "sbb": 3, "and": 4, "sub": 5, "xor": 6, "cmp": 7}

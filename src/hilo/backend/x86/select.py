@@ -38,7 +38,7 @@ from hilo.backend.x86.machine import FIRST, FOREVER, GENERAL, MASK, NO, VECTOR, 
 from hilo.backend.x86.uses import Uses
 from hilo.loop.nodes import Block, Func, Node, VType
 
-MODULES: Final = ("integers", "floats", "memory", "function")
+MODULES: Final = ("integers", "floats", "memory", "function", "vectors", "masks", "conversions", "lanes", "moves")
 Value = int | tuple[int, ...] | Address | None
 Handler = Callable[["Selector", Node], Value]
 
@@ -222,7 +222,7 @@ class Selector(Draft):
 
     def condition(self, node: Node) -> str:
         """A scalar i1 as a condition of the flags, which the next instruction reads."""
-        if node in self.lazy and self.env.get(node) is None:
+        if node in self.lazy and node.kind in CONDITIONS:
             return CONDITIONS[node.kind](self, node)
         r = self.use(node)
         self.g("test", 4, r, r)
