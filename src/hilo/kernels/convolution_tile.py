@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Final
+from typing import Any, Final
 
 from hilo.kernels.microkernel import add_products, columns_of, elements, load_b, memory_size, multiples, over_k
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+from hilo.loop.nodes import Deferred
 from hilo.loop.product import PACKING_PARAMS, SEGMENTS_PARAMS, Packing, Product
 from hilo.record import record
 
@@ -55,10 +56,13 @@ def tile(t: Tile) -> Func:
     Row i of the first group is at a + i * a_row, the second group is `a_group` further (C likewise). Element k of
     segment s of A is s * a_segment + k elements further; its row of B is at b + s * b_segment + k * b_k. The line at
     `ahead` + (number of the step) * ahead_k is brought into the second-level cache. So is
-    a tile like C at `touch`, which is used or written to after this.
+    a tile like C at `touch`, which is used or written to after this. Written where no assembly stands for it.
     """
     product = Product(t.combine, t.scalar, t.rows, t.vectors, t.lanes, segments=True, half=t.half)
-    f = Func(t.name, TILE_PARAMS, inline="never", product=product)
+    return Deferred(t.name, TILE_PARAMS, partial(_write_tile, t), inline="never", product=product)
+
+
+def _write_tile(t: Tile, f: Func) -> None:
     b = Builder(f)
     a, bp, k, a_row, b_k, ahead, ahead_k, a_group, segments, a_segment, b_segment = f.params[:11]
     c, c_row, c_group, more, touch, touch_row, touch_group = f.params[11:]
@@ -108,7 +112,6 @@ def tile(t: Tile) -> Func:
     # Blocks of k are summed from zero and then added: errors grow with the number of blocks, not of terms.
     b.if_(b.cmp("ne", more, 0), lambda: store(True), lambda: store(False))
     b.ret()
-    return f
 
 
 @record(frozen=True)
@@ -133,9 +136,11 @@ PACK_PARAMS: Final = [(n, PTR if n in ("to", "source") else I64) for n in PACKIN
 def pack(t: Pack) -> Func:
     """Copy `segments` x `k` rows of some panels, all panels of a row before the next row; columns of a panel from
     `live` on become zeros."""
-    f = Func(t.name, PACK_PARAMS, inline="never")
-    if t.masks:
-        f.attrs["product"] = Packing(t.scalar, t.narrow, t.vectors, t.lanes)
+    product: dict[str, Any] = {"product": Packing(t.scalar, t.narrow, t.vectors, t.lanes)} if t.masks else {}
+    return Deferred(t.name, PACK_PARAMS, partial(_write_pack, t), inline="never", **product)
+
+
+def _write_pack(t: Pack, f: Func) -> None:
     b = Builder(f)
     to, source, b_k, b_segment, segments, k, live, panels, to_panel, source_panel = f.params
     v = VType(t.scalar, t.lanes)
@@ -173,4 +178,3 @@ def pack(t: Pack) -> Func:
     else:
         b.if_(b.cmp("eq", live, t.vectors * t.lanes), lambda: rows(unmasked), lambda: rows(one_by_one))
     b.ret()
-    return f

@@ -14,6 +14,7 @@ from typing import Final
 from hilo.ir.dtypes import dtype
 from hilo.loop import arith
 from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
+from hilo.loop.nodes import Deferred
 from hilo.loop.product import GROUP, PARAMS, Product
 from hilo.record import record
 
@@ -79,11 +80,14 @@ def tile(t: Tile) -> Func:
     at b + k * b_k).
 
     `init_row` < 0: start from zero, else from the tile at `init`. `n`: columns of a masked tile. The lines
-    at ahead + k * ahead_k are brought into the second-level cache.
+    at ahead + k * ahead_k are brought into the second-level cache. Written where no assembly stands for it.
     """
     product = Product(t.combine, t.scalar, t.rows, t.vectors, t.lanes, masked=t.masked, lines=t.lines, narrow=t.narrow,
                       touches=t.touches, half=t.half, streams=t.streams)  # fmt: skip
-    f = Func(t.name, TILE_PARAMS, noalias=("c",), inline="never", product=product)
+    return Deferred(t.name, TILE_PARAMS, partial(_write_tile, t), noalias=("c",), inline="never", product=product)
+
+
+def _write_tile(t: Tile, f: Func) -> None:
     b = Builder(f)
     a, a_row, a_k, bp, b_k, c, c_row, init, init_row, k, n, ahead, ahead_k = f.params
     rows, vectors, v = t.rows, t.vectors, t.vector
@@ -142,7 +146,6 @@ def tile(t: Tile) -> Func:
     total = "or" if t.combine == "or" else "fadd" if v.is_float else "add"
     b.if_(b.cmp("sge", init_row, 0), lambda: store(True), lambda: store(False))
     b.ret()
-    return f
 
 
 def columns_of(v: VType, vectors: int, half: bool) -> list[VType]:
