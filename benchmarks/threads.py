@@ -21,7 +21,7 @@ from hilo import pipeline
 from hilo.backend.target import Target
 from hilo.kernels.lowered import Phase
 from hilo.options import Options
-from hilo.plan.entry import INLINE_COST, chunk_units
+from hilo.plan.entry import chunk_units, is_shared
 from hilo.plan.profile import timed_steps
 from hilo.plan.program import Call
 from hilo.runtime.limits import Limits
@@ -152,11 +152,10 @@ def shared(phases: Iterable[Phase]) -> tuple[str, float]:
         if p.units <= 0:
             continue
         cost, chunk = p.units * p.unit_cost, chunk_units(p)
-        parallel = p.units > 1 and cost > INLINE_COST
-        pieces = -(-p.units // chunk) if parallel else 1
+        pieces = -(-p.units // chunk) if is_shared(p) else 1
         alone += cost
-        together += max(cost / 2, -(-pieces // 2) * min(chunk, p.units) * p.unit_cost) if parallel else cost
-        words.append(f"{pieces} pieces of {chunk} of {p.units} units" if parallel else f"{p.units} units, by one")
+        together += max(cost / 2, -(-pieces // 2) * min(chunk, p.units) * p.unit_cost) if pieces > 1 else cost
+        words.append(f"{pieces} pieces of {chunk} of {p.units} units" if pieces > 1 else f"{p.units} units, by one")
     return ", ".join(words) or "nothing", alone / together if together else 1.0
 
 

@@ -277,6 +277,18 @@ def test_blocks_that_read_the_least() -> None:
     assert least_traffic(10, 10, 8, (32, 96)) == (1, 1)
 
 
+@pytest.mark.parametrize("k", [2048, 2100, 3001, 4001])
+def test_k_is_shared_out_evenly_where_both_operands_are_cut_by_it(k: int) -> None:
+    """Parts are whole rows of both, so that threads read what they wrote themselves, and there is an even number."""
+    target = Target.named("x86-avx512")
+    op = matmul(31, 17, k, ta=True)
+    first = lower(op, target).phases[0]
+    assert first.units % 2 == 0
+    assert "k is all there is to share out" in lower(op, target).reason
+    assert "k is all there is" not in lower(matmul(31, 17, k), target).reason  # rows of A are apart, too
+    check(op, TARGETS[0], pieces=2)
+
+
 def test_results_do_not_depend_on_how_units_are_shared_out() -> None:
     op = matmul(130, 700, 300)
     arrays = operands(op)

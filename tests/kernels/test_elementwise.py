@@ -175,6 +175,16 @@ def test_large_loops_in_units(target: str) -> None:
         assert kernel.lowered.phases[0].units > 1
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_few_elements_with_much_to_do_are_a_few_units(target: str) -> None:
+    """Also where the last dim is short, or odd; few elements with little to do are one."""
+    for shape in [(7841,), (31, 257), (16_001,), (2, 3, 1301), (8003, 2)]:
+        t = TensorType(f32, shape)
+        kernel = check(fused([t, t], lambda x, y: s("divide")(s("tanh")(x), s("logistic")(y))), target)
+        assert kernel.lowered.phases[0].units > 1
+        assert check(fused([t], s("negate")), target).lowered.phases[0].units == 1
+
+
 def test_streaming_stores_are_fenced() -> None:
     target = Target.named("x86-avx512")
     t = TensorType(f32, (target.l3 // 8 + 16,))

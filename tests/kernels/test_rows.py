@@ -129,6 +129,45 @@ def test_many_rows_of_chunks_are_combined_by_good_code() -> None:
     assert not any(p.func.attrs.get("outer") for p in Kernel(op, Target.named("x86-avx512")).lowered.phases)
 
 
+def with_sums(x: Op) -> tuple[Op, ...]:
+    """A value for each element, and the sums and the largest of each column."""
+    y = s("abs")(x)
+    return y, reduce(y, [0]), reduce(x, [0], "maximum", -np.inf)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("shape", [(4001, 31), (3000, 64), (10_007, 5), (2003, 100)])
+def test_short_rows_are_shared_by_parts(shape: tuple[int, int], target: str) -> None:
+    """Not by columns, which lie in the same lines; also where results of the full size are stored. A few units that
+    follow one another do whole rows, and all ways to share them give the same bits."""
+    op = fused([TensorType(f32, shape)], with_sums, "rows")
+    kernel = check(op, target, tolerance=2e-5)
+    first, _ = kernel.lowered.phases
+    assert first.units % 4 == 0
+    x = random_array(np.random.default_rng(2), op.operands[0].tensor)
+    results = [b"".join(r.tobytes() for r in kernel(x, pieces=n)) for n in (1, 2, 4, 7)]
+    assert len(set(results)) == 1
+
+
+def test_parts_of_short_rows_in_place() -> None:
+    op = fused([TensorType(f32, (4001, 31))], with_sums, "rows")
+    kernel = Kernel(op, Target.named("x86-avx512"))
+    assert kernel.lowered.in_place == ((0, 0),)
+    x = random_array(np.random.default_rng(3), op.operands[0].tensor)
+    place, *columns = aligned(x.shape, x.dtype), aligned((31,), x.dtype), aligned((31,), x.dtype)
+    place[...] = x
+    kernel.run([place, place, *columns, aligned([kernel.lowered.scratch], np.dtype(np.uint8))], pieces=3)
+    for got, want in zip((place, *columns), evaluate(op, [x]), strict=True):
+        compare(got, np.asarray(want), 2e-5)
+
+
+@pytest.mark.parametrize("shape", [(300, 31), (801, 300), (5, 801, 31)])
+def test_other_rows_are_not_cut_into_parts(shape: tuple[int, ...]) -> None:
+    """Too little work, rows of many lines, and units enough without."""
+    op = reduce(parameter(0, TensorType(f32, shape)), (len(shape) - 2,), first=parameter(1, TensorType(f32)))
+    assert len(check(op, "x86-avx512", tolerance=2e-5).lowered.phases) == 1
+
+
 def argmax(x: Op, i: Op, dims: tuple[int, ...]) -> Op:
     f, n = TensorType(x.dtype), TensorType(i.dtype)
 

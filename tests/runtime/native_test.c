@@ -114,10 +114,39 @@ static void with_pauses(void) {
     }
 }
 
+/* Little loops: nobody is woken for a few of them in a run; those of many wake workers; all of each is done. */
+static void run_little(int64_t units, int64_t chunk) {
+    struct hilo_ctx ctx = {.parallel_for = hilo_parallel_for, .threads = 3};
+    struct loop l = {.done = calloc((size_t)units, sizeof(int64_t)), .units = units, .chunk = chunk, .ctx = &ctx};
+    void *bufs[] = {&l};
+    hilo_parallel_for(&ctx, count_body, bufs, units, -chunk);
+    for (int64_t i = 0; i < units; i++) CHECK(l.done[i] == 1);
+    CHECK(l.pieces == (units + chunk - 1) / chunk);
+    free(l.done);
+}
+
+static void little(int cores) {
+    hilo_pool_shutdown();
+    for (int run = 0; run < 5; run++) {
+        hilo_pool_enter();
+        for (int i = 0; i < 8; i++) run_little(6 + i, 3);
+        hilo_pool_leave();
+    }
+    CHECK(hilo_pool_workers() == 0);
+    hilo_pool_enter();
+    for (int i = 0; i < 9; i++) run_little(6, 1);
+    hilo_pool_leave();
+    CHECK((hilo_pool_workers() > 0) == (cores >= 3)); /* without spinning nobody is ever awake */
+    for (int i = 0; i < 3000; i++) {
+        if (i % 500 == 0) usleep(2500);
+        run_little(2 + i % 9, 1 + i % 4);
+    }
+}
+
 static void *caller(void *arg) {
     int threads = (int)(intptr_t)arg;
     hilo_pool_enter();
-    for (int i = 0; i < 500; i++) run_loop(threads, 20 + i % 9, 1 + i % 3);
+    for (int i = 0; i < 500; i++) run_loop(threads, 20 + i % 9, 1 + i % 3), run_little(2 + i % 9, 1 + i % 3);
     hilo_pool_leave();
     return NULL;
 }
@@ -210,6 +239,7 @@ int main(int argc, char **argv) {
         many_small();
         nested();
         with_pauses();
+        little(cores);
         float_state_of_workers();
         several_callers();
         hilo_pool_shutdown();

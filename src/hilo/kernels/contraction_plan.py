@@ -40,6 +40,7 @@ CROWDED_ROWS: Final = 8  # lines that one set of a first-level cache holds
 OUTER_PRODUCTS: Final = 1200  # of vectors in a micro-kernel, beside which the code that calls it does not matter
 FAR_ROWS: Final = 24  # of products, in the time that a vector of B takes to come from memory
 LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
+LEAST_K: Final = 800  # of a part, of which there is an even number
 SPLIT_K: Final = 1 << 15  # how much of k one unit takes where only k is long
 PAIRED_ROWS: Final = 8  # from which packing B by pairs of bf16 pays
 PAIRED_K: Final = 8
@@ -265,9 +266,11 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
         most = min(target.l1 // 2 // r.size, max(STREAM_BYTES // r.size, -(-n // per_batch)))
         block = balanced(n, min(most, -(-n // min(2, per_batch))))
         return Plan("stream", sizes, lanes, 1, 1, 1, max(lanes, -(-block // lanes) * lanes), k, split, 0, False, total)
-    long = k >= max(LONG_K, 16 * m, 16 * n) and m * n < 1 << 16
+    apart = a_turned and b_column == 1  # parts along k are memory of their own, unlike blocks of M or N
+    long = k >= max(LONG_K // 2 if apart else LONG_K, 16 * m, 16 * n) and m * n < 1 << 16
     if long and split == k and want > 1 and bt == 1 and r.combine != "dot4":
-        split = balanced(k, max(LONG_K // 4, -(-k // want)))  # k is all there is to share out
+        parts = k // LEAST_K
+        split = -(-k // min(want, parts - parts % 2))  # k is all there is to share out
         per_batch = 1
     if bt == 1 and k > 1 and r.combine != "dot4":
         split = choose("contraction.split", split, (k, -(-k // 2), -(-k // 4)), least=1, most=k)

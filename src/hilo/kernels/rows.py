@@ -81,6 +81,7 @@ class _Kernel(RowCode):
 
     def chunks(self) -> Func:
         """The function that reduces one chunk of one block of rows, without initial values, into the scratch."""
+        self.results = self._results()
         partials = self._partials()
 
         def turn(rows: list[Row]) -> None:
@@ -102,7 +103,11 @@ class _Kernel(RowCode):
         sizes = p.unit_sizes
 
         def unit(u: Node) -> None:
-            *loops, chunk = index.delinear(index.loop_var(u, 0, p.units), (*sizes, p.chunks))
+            at = index.loop_var(u, 0, p.units)
+            if p.inner:
+                *loops, chunk = index.delinear(at, (*sizes, p.chunks))
+            else:  # a thread does whole rows
+                chunk, *loops = index.delinear(at, (p.chunks, *sizes))
             self.chunk = index.node(b, chunk) if p.chunk else None
             if not sizes:
                 turn([Row(Vector(index.ZERO, 1), self.p.kept.indices([]))])

@@ -35,6 +35,10 @@ PANEL: Final = 16 << 10  # bytes of accumulated values of a panel of columns
 FEW_ROWS: Final = 32  # up to which no panels are made of them
 SHORT_ROW: Final = 1 << 10  # bytes, below which fewer rows are taken together
 MOST_CHUNKS: Final = 256  # whose partial results one unit combines
+NARROW_ROW: Final = 1 << 9  # bytes of a row that threads do not share by columns
+PARTS: Final = 4  # that are worth sharing
+PART_NS: Final = 1_500.0  # of work of each of so few
+MOST_PARTS: Final = 32
 WIDE_WORK: Final = 128.0  # on an element, up to which several vectors side by side do not make the code too long
 
 
@@ -137,7 +141,8 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     p = Plan(rows, kept, reduced, inner, lanes, unroll, cost, side=side, overlap=overlap, end=end)
     _widen(p, body, work, free, target)
     few = typical(p.units) < FEW_UNITS and typical(prod(shape)) > 4 * CHUNK
-    if rows.passes == 1 and (p.wide or not any(rows.full)) and free and few:
+    parts = _parts(p) if rows.passes == 1 and free else 0
+    if parts or (rows.passes == 1 and (p.wide or not any(rows.full)) and free and few):
         p.chunked = max(range(len(reduced.sizes)), key=lambda k: typical(reduced.sizes[k]))
         n = typical(reduced.sizes[p.chunked])
         others = typical(prod(shape)) // n // typical(p.units)
@@ -146,12 +151,26 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
         if p.wide:
             step = p.wide if p.chunked == len(reduced.sizes) - 1 else 1
             length = max(length, 16 * step, -(-n // MOST_CHUNKS))
+        if parts:
+            length = min(length, -(-n // parts))
         p.chunk = -(-length // step) * step
         if p.chunk >= n:
             p.chunk = 0
         among = [c * step for c in (0, 1 << 12, 1 << 14) if c * step < n]
         p.chunk = choose("rows.chunk", p.chunk, among, most=n - 1, step=step)
     return p
+
+
+def _parts(p: Plan) -> int:
+    """How many parts of the reduced dims threads share where vectors lie across rows so short that a share of columns
+    would have parts of the same lines as another; 0 if there is too little work, or no need."""
+    sizes = (*p.kept.sizes, *p.reduced.sizes)
+    if p.inner or p.wide or not p.reduced.sizes or len(p.kept.sizes) != 1 or not all(isinstance(n, int) for n in sizes):
+        return 0
+    size = max(r.operands[0].dtype.itemsize for r in p.rows.reduces[0])
+    if p.kept.sizes[0] * size > NARROW_ROW or p.units * p.unit_cost < PARTS * PART_NS:
+        return 0
+    return min(MOST_PARTS, max(PARTS, -(-max(p.reduced.sizes) // BLOCK_TURNS)))
 
 
 def _widen(p: Plan, body: Function, work: float, free: bool, target: Target) -> None:

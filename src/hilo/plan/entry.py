@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from hilo.plan.together import Together
 
 CHUNK_STEPS = 128  # steps per outlined function
-# ns of work below which a kernel runs on the calling thread. A thread that waits for work starts within a microsecond;
-# waking one that sleeps takes the caller about four.
+# ns of work below which no thread is woken for a kernel, and below which it runs on the calling thread anyway. A thread
+# that waits for work starts within a microsecond; waking one that sleeps takes the caller about four.
 INLINE_COST = 15_000.0
+LITTLE_COST = 5_000.0
 CHUNK_COST = 8_000.0  # ns of work that one chunk of a parallel loop should have at least
 MAX_CHUNKS = 64
 FEW_PIECES = 20  # of a loop, up to which it matters how two threads share them
@@ -37,11 +38,23 @@ _CLOCK = 1  # CLOCK_MONOTONIC
 def chunk_units(phase: Phase) -> Number:
     """Units per chunk of a parallel loop: from shapes and cost only, so that results never depend on threads."""
     by_cost = max(1, int(CHUNK_COST / max(phase.unit_cost, 1e-3)))
+    if is_little(phase) and is_shared(phase):
+        return -(-phase.units // 2)
     if isinstance(phase.units, Size):
         return smaller(larger(phase.units, 1), larger(-(-phase.units // MAX_CHUNKS), by_cost))
     most = max(1, min(phase.units, max(by_cost, -(-phase.units // MAX_CHUNKS))))
     pieces = -(-phase.units // most)
     return _even(phase.units, pieces) if 1 < pieces < FEW_PIECES else most
+
+
+def is_little(phase: Phase) -> bool:
+    """Whether a phase is so little work that no thread is woken for it: those that are awake share it."""
+    return not isinstance(phase.units, Size) and phase.units * phase.unit_cost <= INLINE_COST
+
+
+def is_shared(phase: Phase) -> bool:
+    """Whether threads share a phase of a known number of units."""
+    return phase.units > 1 and phase.units * phase.unit_cost > LITTLE_COST
 
 
 def _even(units: int, pieces: int) -> int:
@@ -248,9 +261,10 @@ class Writer:
             if phase.units <= 0:
                 continue
             units, fn = b.i64(phase.units), phase.func.name
-            if phase.units > 1 and phase.units * phase.unit_cost > INLINE_COST:
+            little = is_little(phase)
+            if is_shared(phase) and not (little and self.layout.portable):  # others' loops know no negative chunk
                 parallel_for = b.load(b.gep(self.ctx, _CTX_PARALLEL_FOR), PTR, invariant=True)
-                chunk = b.i64(chunk_units(phase))
+                chunk = b.i64(-chunk_units(phase) if little else chunk_units(phase))
                 b.callptr(parallel_for, (self.ctx, b.funcptr(fn), self.frame, units, chunk))
             else:
                 b.call(fn, (self.frame, b.i64(0), units))

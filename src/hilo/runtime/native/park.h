@@ -53,6 +53,7 @@ static inline void hilo_unpark(struct hilo_parker *p) {
 }
 #endif
 
+static inline int hilo_asleep(struct hilo_parker *p) { return atomic_load_explicit(&p->asleep, memory_order_relaxed) != 0; }
 static inline void hilo_park_prepare(struct hilo_parker *p) { atomic_store(&p->asleep, 1); }
 static inline void hilo_park_cancel(struct hilo_parker *p) { atomic_store(&p->asleep, 0); }
 

@@ -11,6 +11,9 @@
  * A worker that sits on the caller's core cannot help: `part` sends it to another one (Linux). Kernels leave a thread
  * where it last ran when they believe that all cores are busy, and may take tens of milliseconds to part two threads.
  *
+ * Little work is shared with threads that are awake: handing a piece to one that spins takes less than a microsecond,
+ * waking one that sleeps several. A run of many little loops wakes them all the same.
+ *
  * Several threads may call: one owns the pool, the others work through their pieces alone and take the pool over for
  * what is left as soon as it is free. Loops inside a piece run inline.
  */
@@ -31,6 +34,7 @@
 #define SPIN_IN_RUN 1000000 /* ns that a worker spins for the next loop of a run */
 #define SPIN_AFTER 100000   /* ns that it spins for the next run */
 #define SPIN_JOIN 1000000   /* ns that the caller spins for the last pieces */
+#define MANY_LITTLE 8        /* loops of a run that nobody helped with, after which sleeping workers are woken */
 #define WAKE_FAN 4
 #define STACK_BYTES (8u << 20)
 
@@ -85,6 +89,7 @@ static struct {
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t forking = PTHREAD_ONCE_INIT;
 static _Thread_local int inside;
+static _Thread_local int little_alone; /* little loops of the run that the thread did alone, since nobody was awake */
 
 static int64_t now(void) {
     struct timespec t;
@@ -290,12 +295,25 @@ static void run_job(hilo_body body, void **bufs, int64_t units, int64_t chunk, i
     await_workers(threads);
 }
 
+/* Whether a little loop is worth sharing: the first worker waits for it, or sleeps through many of them. With more
+ * threads than cores nobody waits. */
+static int worth_sharing(int threads) {
+    if (!may_spin(threads)) return 0;
+    if (atomic_load_explicit(&pool.workers, memory_order_relaxed) && !hilo_asleep(&pool.worker[1].parker)) return 1;
+    if (++little_alone <= MANY_LITTLE) return 0;
+    little_alone = 0;
+    return 1;
+}
+
 void hilo_parallel_for(struct hilo_ctx *ctx, hilo_body body, void **bufs, int64_t units, int64_t chunk) {
     if (units <= 0) return;
+    int little = chunk < 0;
+    if (little) chunk = -chunk;
     if (chunk <= 0 || chunk > units) chunk = units;
     int64_t pieces = units / chunk + (units % chunk != 0), piece = 0;
     int threads = ctx->threads < HILO_MAX_THREADS ? (int)ctx->threads : HILO_MAX_THREADS;
     int nested = inside;
+    if (little && !nested && threads > 1 && pieces > 1 && !worth_sharing(threads)) threads = 1;
     inside = 1;
     for (; piece < pieces; piece++) {
         if (!nested && threads > 1 && pieces - piece > 1 && !atomic_load_explicit(&pool.owned, memory_order_relaxed) &&
@@ -310,7 +328,10 @@ void hilo_parallel_for(struct hilo_ctx *ctx, hilo_body body, void **bufs, int64_
 }
 
 void hilo_pool_set_cores(int cores) { atomic_store(&pool.cores, cores); }
-void hilo_pool_enter(void) { atomic_fetch_add_explicit(&pool.runs, 1, memory_order_relaxed); }
+void hilo_pool_enter(void) {
+    little_alone = 0;
+    atomic_fetch_add_explicit(&pool.runs, 1, memory_order_relaxed);
+}
 void hilo_pool_leave(void) { atomic_fetch_sub_explicit(&pool.runs, 1, memory_order_relaxed); }
 int hilo_pool_inside(void) { return inside; }
 int hilo_pool_workers(void) { return atomic_load(&pool.workers); }

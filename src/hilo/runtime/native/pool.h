@@ -14,7 +14,8 @@ void hilo_pool_enter(void);
 void hilo_pool_leave(void);
 
 /* ctx->parallel_for: runs body over [0, units) in pieces of `chunk` (the last may be shorter) on up to ctx->threads
- * threads, the calling one among them, and returns when all is done. Inside a piece it runs in the calling thread. */
+ * threads, the calling one among them, and returns when all is done. Inside a piece it runs in the calling thread. A
+ * negative chunk, of -chunk units, says that there is little work, which is shared with threads that are awake. */
 void hilo_parallel_for(struct hilo_ctx *ctx, hilo_body body, void **bufs, int64_t units, int64_t chunk);
 
 /* Whether the calling thread is inside a piece of a parallel loop. */
