@@ -275,6 +275,10 @@ class Selector(Draft):
         from hilo.backend.x86 import constants
 
         key = constants.recipe(node)
+        if key[0] == "number":  # at once, wherever it is needed
+            register = self.new(GENERAL)
+            constants.make(self, register, key)
+            return register
         register = self.held.get(key)
         if register is None:
             register = self.new(constants.class_of(key))

@@ -142,7 +142,7 @@ def rewrite(draft: Draft, spilled: set[int], recipes: dict[int, Any], kept: set[
         if not (reg in spilled or first in spilled or rm in spilled or index in spilled or mask in spilled):
             draft.code.append(instruction)
             continue
-        if reg in spilled and reg in recipes:
+        if reg in spilled and reg in recipes and effects(instruction)[1]:
             continue  # where a constant is made
         if form[0] == MOVE and not (reg in spilled and rm in spilled):
             if reg in spilled:
