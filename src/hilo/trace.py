@@ -28,7 +28,7 @@ Pass = Callable[[Function], Function]
 
 @record(frozen=True)
 class State:
-    """The program after one step. `number` counts runs of the same pass from 1; `rules` says which fired, how often;
+    """The program after one step. `number` counts runs of the same pass from 1; `fired`: rules, and how often each did;
     `depth` is 1 for a step that is part of another one (cse in simplify), which stands after it; `note` says more."""
 
     name: str
@@ -36,7 +36,7 @@ class State:
     program: Any  # Module, Function, or what later phases make
     seconds: float
     changed: bool
-    rules: dict[str, int] = field(default_factory=dict)
+    fired: dict[Any, int] = field(default_factory=dict)
     depth: int = 0
     note: str = ""
 
@@ -44,6 +44,11 @@ class State:
     def label(self) -> str:
         """`cse`, or `cse#2` for its second run."""
         return self.name if self.number == 1 else f"{self.name}#{self.number}"
+
+    @property
+    def rules(self) -> dict[str, int]:
+        """Which rules fired (as `name (file:line)`) and how often, the busiest first."""
+        return {repr(rule): n for rule, n in sorted(self.fired.items(), key=lambda pair: -pair[1])}
 
 
 class Trace:
@@ -143,22 +148,20 @@ class Trace:
             print(self.table(), file=self._stream or sys.stderr)
 
     @contextmanager
-    def rules_fired(self) -> Iterator[dict[str, int]]:
-        """A dict that holds, once the block is left, which rules fired in it (as `name (file:line)`) and how often."""
+    def rules_fired(self) -> Iterator[dict[Any, int]]:
+        """A dict that holds, once the block is left, which rules fired in it, and how often."""
         from hilo.rewrite.driver import FIRED
 
-        found: dict[str, int] = {}
         counts: dict[Any, int] = {}
         token = FIRED.set(counts)
         try:
-            yield found
+            yield counts
         finally:
             FIRED.reset(token)
             outer = FIRED.get()
             if outer is not None:
                 for rule, n in counts.items():
                     outer[rule] = outer.get(rule, 0) + n
-            found.update({repr(rule): n for rule, n in sorted(counts.items(), key=lambda pair: -pair[1])})
 
     def _count(self, name: str) -> int:
         self._runs[name] = n = self._runs.get(name, 0) + 1

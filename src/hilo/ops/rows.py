@@ -119,7 +119,8 @@ def analyse(body: Function) -> Rows:
     passes = max([*(level[r] for r in reduces), *(level[r] + 1 for _, r in full)])
     roots = [*(x for r in reduces for x in inputs(r)), *(r for _, r in full)]
     found = _trace(body, shape, kept, outputs, roots)
-    _trace(body, [shape[d] for d in kept], range(len(kept)), outputs, [r for _, r in row])
+    if row:
+        _trace(body, [shape[d] for d in kept], range(len(kept)), outputs, [r for _, r in row])
     return Rows(
         shape,
         kept,
