@@ -13,9 +13,12 @@ from hilo.backend.x86 import constants
 from hilo.backend.x86.machine import NO, VECTOR, Address
 from hilo.backend.x86.pieces import (
     INT,
+    everywhere,
     join,
     join_masks,
+    known,
     mask_part,
+    numbers,
     part_type,
     parts,
     pattern,
@@ -24,6 +27,8 @@ from hilo.backend.x86.pieces import (
 )
 from hilo.backend.x86.select import Selector, Value, length, parts_of, selects
 from hilo.backend.x86.shuffles import length_of
+from hilo.backend.x86.uses import LOWER_BITS
+from hilo.backend.x86.vectors import name_of
 from hilo.loop.nodes import Node, VType
 
 #: Instructions by how, from, to. Those that make integers narrower have their result where others have memory.
@@ -57,6 +62,8 @@ def convert(s: Selector, node: Node) -> Value:
         return from_mask(s, node, how, t)
     if t.scalar == "i1":
         return to_mask(s, parts(s, x), f)
+    if how == "itrunc" and x in s.lazy and x.kind in LOWER_BITS and not (x.kind == "mul" and t.size == 1):
+        return value(lower(s, x, t))
     if (how, f.scalar, t.scalar) in DIRECT:
         return value(convert_parts(s, sources(s, x, t), how, f, t, node))
     word = f.with_scalar("i32")
@@ -106,6 +113,44 @@ def join_into(s: Selector, pieces: list[int], bytes_: int, floats: bool) -> list
     """Pieces put together to registers of 64 bytes, or to one of fewer."""
     per = min(len(pieces), 64 // bytes_)
     return [join(s, pieces[i : i + per], bytes_, floats)[0] for i in range(0, len(pieces), per)]
+
+
+# ---- only the lower bits of what is computed
+def lower(s: Selector, x: Node, t: VType) -> list[int]:
+    """The registers of the lower bits, of type `t`, of a vector of i64, computed in that type where `x` waits."""
+    n, one = parts_of(t), part_type(t)
+    if (c := x.const) is not None:
+        return [everywhere(s, c, t.size, max(16, one.lanes * t.size))] * n
+    if x.kind == "iota" or x.kind == "const":
+        values = range(t.lanes) if x.kind == "iota" else x.attrs["value"]
+        data = numbers(values, t.size)
+        return [known(s, data[64 * i : 64 * i + 64].ljust(16, b"\0")) for i in range(n)]
+    if x not in s.lazy or x.kind == "load":
+        return convert_parts(s, [(r, 0) for r in parts(s, x)], "itrunc", x.type, t)
+    if x.kind == "splat":
+        r = s.new(VECTOR)
+        s.v(f"vpbroadcast{INT[t.size]}_general", length(one), r, NO, s.use(x.args[0]))
+        return [r] * n
+    if x.kind == "convert":
+        return lower_extended(s, x, t)
+    a, b = (lower(s, y, t) for y in x.args)
+    out = [s.new(VECTOR) for _ in range(n)]
+    for r, first, second in zip(out, a, b, strict=True):
+        s.v(name_of(x.kind, t), length(one), r, first, second)
+    return out
+
+
+def lower_extended(s: Selector, x: Node, t: VType) -> list[int]:
+    """The lower bits of what is converted to i64."""
+    (y,), f = x.args, x.args[0].type
+    if x.attrs["how"] not in ("sext", "zext") or f.scalar == "i1":
+        made = s.select(x)
+        registers = made if isinstance(made, tuple) else (made,)
+        return convert_parts(s, [(r, 0) for r in registers], "itrunc", x.type, t)  # type: ignore[misc]
+    if f is t:
+        return list(parts(s, y))
+    how = x.attrs["how"] if f.size < t.size else "itrunc"
+    return convert_parts(s, [(r, 0) for r in parts(s, y)], how, f, t)
 
 
 # ---- masks

@@ -18,6 +18,8 @@ _WRITES: Final = EFFECTS - {"prefetch", "ret"}  # what a load does not pass
 _POINTS: Final = frozenset(("load", "store", "gather", "scatter", "prefetch", "atomic_add"))
 _SUMS: Final = frozenset(("gep", "add"))
 _SCALED: Final = frozenset(("sub", "mul", "shl"))
+#: Integers whose lower bits follow from those of what they are made of.
+LOWER_BITS: Final = frozenset(("add", "sub", "mul", "and", "or", "xor", "splat", "convert"))
 
 
 def is_constant(node: Node) -> bool:
@@ -29,8 +31,9 @@ def is_constant(node: Node) -> bool:
 class Uses:
     """`uses`: of nodes with effects, and of all others that somebody uses, how often; without constants.
 
-    `lazy`: loads that become an operand of the one node that uses them, and compares of scalars that are asked for
-    once, by a branch or a selection next to them. `near`, `far`: integers and pointers that are only terms of sums and
+    `lazy`: loads that become an operand of the one node that uses them; compares that are asked for once, by a branch
+    or a selection next to them, and those of vectors by `and` and `xor`, too; vectors of i64 of which one node wants
+    the lower halves. `near`, `far`: integers and pointers that are only terms of sums and
     addresses: of their own block's nodes, of inner blocks' too.
     """
 
@@ -42,7 +45,7 @@ class Uses:
         self._terms: dict[Node, int] = {}  # uses as a term
         self._deep: set[Node] = set()  # terms in inner blocks
         self._seen_at: dict[Node, int] = {}  # loads: the stretch without stores that the last use is in
-        self._asked: set[Node] = set()  # compares of a branch or selection
+        self._asked: dict[Node, int] = {}  # what is best done where it is used: the stretch of that place
         self._walk(func)
 
     def _walk(self, func: Func) -> None:
@@ -60,7 +63,7 @@ class Uses:
                 elif is_constant(node):
                     del uses[node]
                     continue
-                elif kind == "load" or kind == "cmp" or kind == "any":
+                elif kind == "load" or node in self._asked:
                     self._wait(node, stretch)
                 elif self._terms.get(node) == uses[node]:
                     (self.far if node in self._deep else self.near).add(node)
@@ -71,7 +74,7 @@ class Uses:
                             uses[y] = uses.get(y, 0) + 1
                         stack.append(reversed(block.nodes))
                     if kind == "while" and (y := node.blocks[0].yields[0]).level == node.level + 1:
-                        self._asked.add(y)
+                        self._asked[y] = -1
                     break
             else:
                 stack.pop()
@@ -82,7 +85,7 @@ class Uses:
             if node.kind == "load":
                 if self._seen_at.get(node) == stretch:
                     self.lazy.add(node)
-            elif node in self._asked and (node.kind == "any" or node.args[0].type.lanes == 1):
+            elif self._asked[node] in (stretch, -1):
                 self.lazy.add(node)
 
     def _count(self, node: Node, stretch: int) -> None:
@@ -96,5 +99,23 @@ class Uses:
                 self._terms[a] = self._terms.get(a, 0) + 1
                 if a.level != level:
                     self._deep.add(a)
-        if (kind == "select" or kind == "if") and (c := node.args[0]).level == level:
-            self._asked.add(c)
+        if kind == "select" or kind == "if":
+            c = node.args[0]
+            if c.level == level and (c.kind == "cmp" or c.kind == "any"):
+                self._asked[c] = stretch
+        elif node.type.lanes > 1:
+            self._ask(node, stretch)
+
+    def _ask(self, node: Node, stretch: int) -> None:
+        """What of a vector's operands is best done with it."""
+        kind, level = node.kind, node.level
+        if node.type.scalar == "i1":
+            if kind == "and" or kind == "xor":
+                for a in node.args:
+                    negated = kind == "and" and a.kind == "xor" and a.args[1].const
+                    if a.level == level and (a.kind == "cmp" or negated):
+                        self._asked[a] = stretch
+        elif (kind == "convert" and node.attrs["how"] == "itrunc") or (node in self.lazy and kind != "load"):
+            for a in node.args:
+                if a.type.scalar == "i64" and a.kind in LOWER_BITS and a.level == level:
+                    self._asked[a] = stretch
