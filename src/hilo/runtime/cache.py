@@ -31,8 +31,9 @@ from hilo.runtime.stores import default_directory
 if TYPE_CHECKING:
     from pathlib import Path
 
-FORMAT = 1  # raise it when the meaning of entries changes
+FORMAT = 2  # raise it when the meaning of entries changes
 _MAGIC = b"hilo cache\n"
+_HASH = 64  # characters of a hash
 _SUFFIX = ".entry"
 _TEMPORARY = ".tmp"
 _STALE = 3600  # seconds after which a temporary file is a leftover of a process that died
@@ -53,12 +54,15 @@ class Key:
         return cls(sha256(data).hexdigest(), tuple(sorted(circumstances.items())))
 
     @property
+    def line(self) -> bytes:
+        """The key in one line, which entries begin with: the text's hash, and `name=value` of each circumstance."""
+        parts = (self.text_hash, *map("=".join, self.circumstances))
+        return b"\0".join([p.encode("unicode_escape") for p in parts]) + b"\n"
+
+    @property
     def name(self) -> str:
         """The entry's file name."""
-        import json
-
-        around = sha256(json.dumps([FORMAT, self.circumstances]).encode()).hexdigest()
-        return f"{self.text_hash[:40]}-{around[:24]}{_SUFFIX}"
+        return f"{self.text_hash[:40]}-{sha256(b'%d ' % FORMAT + self.line).hexdigest()[:24]}{_SUFFIX}"
 
 
 class Cache:
@@ -253,42 +257,27 @@ def _read(path: str | Path) -> bytes:
 
 
 def _pack(data: bytes, key: Key) -> bytes:
-    import json
-
-    header = {"circumstances": dict(key.circumstances), "text": key.text_hash, "size": len(data),
-              "sha256": sha256(data).hexdigest()}  # fmt: skip
-    return _MAGIC + json.dumps(header).encode() + b"\n" + data
+    return b"".join((_MAGIC, key.line, sha256(data).hexdigest().encode(), b"\n", data))
 
 
 def _unpack(raw: bytes, key: Key) -> bytes | None:
     """The data of an entry's file, or None if it is damaged or not that of `key`."""
-    header, data = _split(raw)
-    whole = header.get("size") == len(data) and header.get("sha256") == sha256(data).hexdigest()
-    same = header.get("text") == key.text_hash and header.get("circumstances") == dict(key.circumstances)
-    return data if whole and same else None
-
-
-def _split(raw: bytes) -> tuple[dict, bytes]:
-    """Header and data; an empty header if there is none."""
-    import json
-
-    if not raw.startswith(_MAGIC):
-        return {}, b""
-    line, _, data = raw[len(_MAGIC) :].partition(b"\n")
-    try:
-        header = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}, b""
-    return (header, data) if isinstance(header, dict) else ({}, b"")
+    head = _MAGIC + key.line
+    start = len(head) + _HASH + 1
+    data = raw[start:]
+    whole = raw[len(head) : start] == sha256(data).hexdigest().encode() + b"\n"
+    return data if whole and raw.startswith(head) else None
 
 
 def _circumstances(path: Path) -> dict[str, str]:
+    """Those of an entry's file; none if it is damaged."""
     try:
-        header, _ = _split(_read(path))
-    except OSError:
+        raw = _read(path)
+        line = raw[len(_MAGIC) :].partition(b"\n")[0] if raw.startswith(_MAGIC) else b""
+        pairs = [part.decode("unicode_escape").partition("=") for part in line.split(b"\0")[1:]]
+    except (OSError, UnicodeDecodeError):
         return {}
-    found = header.get("circumstances")
-    return found if isinstance(found, dict) else {}
+    return {name: value for name, _, value in pairs}
 
 
 def _difference(before: str, now: str) -> str:
