@@ -223,10 +223,9 @@ def test_loaded_code_reaches_what_it_needs() -> None:
 
 
 def test_what_is_out_of_reach_is_an_error() -> None:
-    before = np.zeros((1, 4), np.uint8)
     for form, far in (("branch", 1 << 27), ("page", 1 << 32), ("i32", 1 << 31), ("low 8", 4)):
         with pytest.raises(TooFar):
-            written(Kind("address", "", form), np.array([far]), before)
+            written(Kind("address", "", form), far, 0)
     with pytest.raises(Error, match="not an ELF object file for x86-64"):
         Code([compile_text(MODULE, Target.named("arm-neon"))], lambda _: 0, X86)
 

@@ -7,8 +7,8 @@ C library and its libm are. glibc's and musl's fma round correctly, so the resul
 from __future__ import annotations
 
 import ctypes
+from _ctypes import dlsym
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -71,12 +71,6 @@ def address_in_process(symbol: str) -> int | None:
     if symbol == TABLE:
         return 0
     try:
-        found = _process()[symbol]
-    except AttributeError:
+        return dlsym(ctypes.pythonapi._handle, symbol)  # of the process as a whole
+    except OSError:
         return None
-    return ctypes.cast(found, ctypes.c_void_p).value or 0
-
-
-@cache
-def _process() -> ctypes.CDLL:
-    return ctypes.CDLL(None)

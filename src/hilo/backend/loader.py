@@ -7,21 +7,21 @@ places far apart, as beside TensorFlow's libraries, code cannot reach its consta
 from __future__ import annotations
 
 import ctypes
+import mmap
 import struct
 from collections.abc import Callable, Sequence
 from functools import cache
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, PAGESIZE, PROT_EXEC, PROT_READ, PROT_WRITE
+from struct import Struct
 from typing import Any, Final
-
-import numpy as np
 
 from hilo.backend.relocations import ARM, PAGE, X86, Machine, TooFar, size_of, written
 from hilo.errors import Error
 
-SECTION: Final = struct.Struct("<IIQQQQIIQQ")  # name, type, flags, address, offset, size, link, info, align, entry size
-SYMBOL: Final = np.dtype([("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"),
-                          ("size", "<u8")])  # fmt: skip
-RELOCATION: Final = np.dtype([("offset", "<u8"), ("kind", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
+HEADER: Final = Struct("<Q10xHHH")  # behind the first 40 bytes: where sections are said, size, number, the one of names
+SECTION: Final = Struct("<IIQQQQIIQQ")  # name, type, flags, address, offset, size, link, info, align, entry size
+SYMBOL: Final = Struct("<IBBHQQ")  # name, info, other, section, value, size
+RELOCATION: Final = Struct("<QIIq")  # offset, kind, symbol, addend
 SYMTAB, RELA, NOBITS = 2, 4, 8  # types of sections
 WRITE, ALLOC, EXEC = 1, 2, 4  # their flags
 COMMON: Final = 0xFFF2  # the section of symbols that have none in a file
@@ -31,6 +31,10 @@ FUNCTION: Final = 2  # a symbol's type
 # Frames for unwinding (.eh_frame) are left out: nothing is ever thrown through this code.
 STUB_SIZE, SLOT_SIZE = 16, 8
 PROTECTIONS: Final = (PROT_READ | PROT_EXEC, PROT_READ, PROT_READ | PROT_WRITE)  # code, constants, variables
+SMALL: Final = 1 << 20  # bytes that are written at once: the system makes the pages beforehand, where it can
+_POPULATE: Final = getattr(mmap, "MAP_POPULATE", 0)
+_NOWHERE: Final = (1 << 8 * struct.calcsize("P")) - 1  # what mmap gives when there is no memory
+_WRITABLE: Final = 0x200  # PyBUF_WRITE
 
 
 class Code:
@@ -60,41 +64,42 @@ class Code:
         outside = list(dict.fromkeys(name for o in objects for name in o.missing if name not in defined))
         stubs = groups[0].add(STUB_SIZE * len(outside), STUB_SIZE)
         table = groups[1].add(SLOT_SIZE * sum(len(o.symbols) for o in objects if o.has_slots), SLOT_SIZE)
-        starts = [0, *np.cumsum([-(-g.size // PAGESIZE) * PAGESIZE for g in groups]).tolist()]
-        self._size = max(starts[-1], PAGESIZE)
-        self._base = _map(self._size)
-        block: Any = (ctypes.c_uint8 * self._size).from_address(self._base)
-        memory = np.frombuffer(block, np.uint8)
-        addresses = [self._base + s for s in starts]
+        size, starts = 0, []
+        for g in groups:
+            starts.append(size)
+            size += -(-g.size // PAGESIZE) * PAGESIZE
+        self._size = max(size, PAGESIZE)
+        self._base = base = _map(self._size)
+        memory = _library().view(base, self._size, _WRITABLE)
         for o in objects:
-            o.place(addresses, memory, self._base)
-            for name, (address, weak) in o.defined.items():
+            o.place([base + s for s in starts], memory, base)
+            for name, (address, weak) in o.placed.items():
                 if name not in self.symbols or not weak:
                     self.symbols[name] = address
-        found: dict[str, int] = {}
-        jumps: dict[str, int] = {}
+        found = dict(self.symbols)
+        jumps = dict(self.symbols)
         for i, name in enumerate(outside):
-            found[name] = find(name)
             at = starts[0] + stubs + STUB_SIZE * i
-            memory[at : at + STUB_SIZE] = np.frombuffer(machine.stub(found[name]), np.uint8)
-            jumps[name] = self._base + at
-        slot = addresses[1] + table
+            found[name] = find(name)
+            jumps[name] = base + at
+            memory[at : at + STUB_SIZE] = machine.stub(found[name])
+        slot = table = base + starts[1] + table
         for o in objects:
-            o.resolve({**found, **self.symbols}, {**jumps, **self.symbols})
+            o.resolve(found, jumps)
             if o.has_slots:
-                at = slot - self._base
-                memory[at : at + SLOT_SIZE * len(o.symbols)] = o.address.view(np.uint8)
-            o.relocate(memory, self._base, slot, addresses[1] + table)
+                at = slot - base
+                memory[at : at + SLOT_SIZE * len(o.symbols)] = b"".join([a.to_bytes(8, "little") for a in o.address])
+            o.relocate(memory, base, slot, table)
             slot += SLOT_SIZE * len(o.symbols) * o.has_slots
-        for start, end, protection in zip(starts, starts[1:], PROTECTIONS):
-            if end > start and _libc().mprotect(self._base + start, end - start, protection):
+        for start, g, protection in zip(starts, groups, PROTECTIONS, strict=True):
+            if g.size and _library().protect(base + start, g.size, protection):
                 raise Error("the system does not allow code in memory")
         if machine is ARM:
-            _forget_instructions(self._base, self._base + starts[1])
+            _forget_instructions(base, base + groups[0].size)
 
     def __del__(self) -> None:
         if self._base:
-            _libc().munmap(self._base, self._size)
+            _library().unmap(self._base, self._size)
             self._base = 0
 
 
@@ -111,44 +116,50 @@ class _Group:
 
 
 class _Object:
-    """One file. `address`: of each symbol; `jump`: the same, or of the stub that jumps there."""
+    """One file.
+
+    defined, missing  names of its symbols: numbers of those that it has, and are they weak; those that it has not
+    placed            the same with addresses
+    address, jump     of each symbol: its address; the same, or that of the stub that jumps there
+    """
 
     def __init__(self, data: bytes, machine: Machine) -> None:
         if data[:6] != b"\x7fELF\x02\x01" or int.from_bytes(data[18:20], "little") != machine.number:
             raise Error(f"not an ELF object file for {machine.name}")
         self.data, self.machine = data, machine
-        start, entry, count, names = struct.unpack_from("<Q10xHHH", data, 0x28)
+        start, entry, count, names = HEADER.unpack_from(data, 40)
         self.sections = [SECTION.unpack_from(data, start + i * entry) for i in range(count)]
         texts = self.sections[names][4]
         self.is_placed = [bool(s[2] & ALLOC and s[5]) and self._text(texts + s[0]) != ".eh_frame"
                           for s in self.sections]  # fmt: skip
-        tables = [s for s in self.sections if s[1] == SYMTAB]
-        self.symbols = np.zeros(0, SYMBOL)
-        self.defined: dict[str, tuple[int, bool]] = {}  # number of the symbol, once placed its address; is it weak
+        self.symbols: list[tuple[int, ...]] = []
+        self.defined: dict[str, tuple[int, bool]] = {}
+        self.placed: dict[str, tuple[int, bool]] = {}
         self.names: dict[int, str] = {}  # of symbols that other files may know
         self.missing: list[str] = []
-        if tables:
-            _, _, _, _, offset, size, link, first, _, _ = tables[0]
-            self.symbols = np.frombuffer(data, SYMBOL, size // SYMBOL.itemsize, offset)
-            texts = self.sections[link][4]
-            for i, (at, info, _, section, _, _) in enumerate(self.symbols[:first].tolist()):
-                if section and info & 15 == FUNCTION:  # a kernel's helper is private, but in a module of its own
-                    self.defined[self._text(texts + at)] = i, True
-            for i, (at, info, _, section, _, _) in enumerate(self.symbols[first:].tolist(), first):
+        self.relocations: list[tuple[int, list[tuple[int, int, int, int]]]] = []  # of which section
+        for _, kind, _, _, offset, size, link, info, _, _ in self.sections:
+            if kind == SYMTAB and not self.symbols:
+                self.symbols = list(SYMBOL.iter_unpack(data[offset : offset + size]))
+                self._read_names(self.sections[link][4], info)
+            elif kind == RELA and self.is_placed[info]:
+                self.relocations.append((info, list(RELOCATION.iter_unpack(data[offset : offset + size]))))
+        slots = machine.slots
+        self.has_slots = any(r[1] in slots for _, all_of in self.relocations for r in all_of)
+        self.address: list[int] = []
+        self.jump: list[int] = []
+
+    def _read_names(self, texts: int, first: int) -> None:
+        """Names of symbols; those before `first` are private."""
+        for i, (at, info, _, section, _, _) in enumerate(self.symbols):
+            if i >= first:
                 name = self.names[i] = self._text(texts + at)
                 if section:
                     self.defined[name] = i, info >> 4 == WEAK
                 else:
                     self.missing.append(name)
-        # Per section: its relocations, and their kinds. (np.unique and its kin import numpy.ma, which takes 7 ms.)
-        self.relocations: list[tuple[int, np.ndarray, set[int]]] = []
-        for _, kind, _, _, offset, size, _, section, _, _ in self.sections:
-            if kind == RELA and self.is_placed[section]:
-                all_of = np.frombuffer(data, RELOCATION, size // RELOCATION.itemsize, offset)
-                self.relocations.append((section, all_of, set(all_of["kind"].tolist())))
-        slots = {n for n, kind in machine.kinds.items() if kind.of == "slot"}
-        self.has_slots = any(not kinds.isdisjoint(slots) for _, _, kinds in self.relocations)
-        self.address = self.jump = np.zeros(len(self.symbols), np.uint64)
+            elif section and info & 15 == FUNCTION:  # a kernel's helper is private, but in a module of its own
+                self.defined[self._text(texts + at)] = i, True
 
     def _text(self, at: int) -> str:
         return self.data[at : self.data.index(b"\0", at)].decode()
@@ -162,29 +173,27 @@ class _Object:
                     raise ValueError("a section of impossible size")
                 group = 0 if s[2] & EXEC else 2 if s[2] & WRITE else 1
                 self.spots[i] = group, groups[group].add(s[5], s[8])
-        self.commons = {int(i): groups[2].add(int(self.symbols[i]["size"]), int(self.symbols[i]["value"]))
-                        for i in np.flatnonzero(self.symbols["section"] == COMMON)}  # fmt: skip
+        self.commons = {i: groups[2].add(size, align) for i, (_, _, _, section, align, size) in enumerate(self.symbols)
+                        if section == COMMON}  # fmt: skip
+        if any(g.size > LARGEST for g in groups):
+            raise ValueError("sections of impossible size")
 
-    def place(self, addresses: Sequence[int], memory: np.ndarray, base: int) -> None:
+    def place(self, addresses: Sequence[int], memory: memoryview, base: int) -> None:
         """Copy sections to their places; `addresses` are the groups'."""
-        starts = np.zeros(len(self.sections), np.uint64)
-        self.start = starts
+        self.start = starts = [0] * len(self.sections)
         for i, (group, offset) in self.spots.items():
             _, kind, _, _, at, size, *_ = self.sections[i]
             starts[i] = addresses[group] + offset
             if kind != NOBITS:
-                if at + size > len(self.data):
-                    raise ValueError("a section ends behind the file")
-                to = addresses[group] + offset - base
-                memory[to : to + size] = np.frombuffer(self.data, np.uint8, size, at)
-        inside = self.symbols["section"] < len(self.sections)
-        address = self.symbols["value"].copy()
-        address[inside] += starts[self.symbols["section"][inside]]
+                to = starts[i] - base
+                memory[to : to + size] = self.data[at : at + size]  # an error if the file ends before
+        count = len(starts)
+        self.address = [value + starts[section] if section < count else value
+                        for _, _, _, section, value, _ in self.symbols]  # fmt: skip
         for i, offset in self.commons.items():
-            address[i] = addresses[2] + offset
-        self.address = address
-        self.jump = address.copy()
-        self.defined = {name: (int(address[i]), weak) for name, (i, weak) in self.defined.items()}
+            self.address[i] = addresses[2] + offset
+        self.jump = self.address.copy()
+        self.placed = {name: (self.address[i], weak) for name, (i, weak) in self.defined.items()}
 
     def resolve(self, found: dict[str, int], jumps: dict[str, int]) -> None:
         """Give symbols of other files their addresses."""
@@ -192,43 +201,55 @@ class _Object:
             if name not in self.defined:
                 self.address[i], self.jump[i] = found[name], jumps[name]
 
-    def relocate(self, memory: np.ndarray, base: int, slots: int, table: int) -> None:
+    def relocate(self, memory: memoryview, base: int, slots: int, table: int) -> None:
         """Put addresses where the code wants them; `slots` is where this file's part of the `table` is."""
-        for section, all_of, kinds in self.relocations:
-            for number in sorted(kinds):
-                kind = self.machine.kinds.get(number)
+        kinds = self.machine.kinds
+        for section, all_of in self.relocations:
+            start, size = self.start[section], self.sections[section][5]
+            for offset, number, symbol, addend in all_of:
+                kind = kinds.get(number)
                 if kind is None:
                     raise Error(f"object file with relocations of the unknown kind {number}")
-                r = all_of[all_of["kind"] == number]
-                place = (self.start[section] + r["offset"]).astype(np.int64)
-                symbol = r["symbol"].astype(np.int64)
+                length = size_of(kind)
+                if offset + length > size:
+                    raise ValueError("a relocation outside of its section")
+                place = start + offset
                 if kind.of == "slot":
-                    value = slots + SLOT_SIZE * symbol + r["addend"]
+                    value = slots + SLOT_SIZE * symbol + addend
                 elif kind.of == "table":
-                    value = table + r["addend"]
+                    value = table + addend
                 else:
-                    value = (self.jump if kind.of == "jump" else self.address)[symbol].astype(np.int64) + r["addend"]
+                    value = (self.jump if kind.of == "jump" else self.address)[symbol] + addend
                 if kind.origin == "here":
-                    value = value - place
+                    value -= place
                 elif kind.origin == "page":
                     value = value // PAGE * PAGE - place // PAGE * PAGE
                 elif kind.origin == "table":
-                    value = value - table
-                at, size = place - base, size_of(kind)
-                if len(at) and (at.min() < 0 or at.max() + size > len(memory)):
-                    raise ValueError("a relocation outside of its section")
-                every = at[:, None] + np.arange(size)
-                memory[every] = written(kind, value, memory[every])
+                    value -= table
+                at = place - base
+                before = int.from_bytes(memory[at : at + length], "little")
+                memory[at : at + length] = written(kind, value, before).to_bytes(length, "little")
 
 
-@cache
-def _libc() -> Any:
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.mmap.restype = ctypes.c_void_p
-    libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
-    libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
-    libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return libc
+class _Library:
+    """What the loader calls, of the C library and of Python itself. Nothing of it takes so long that other threads
+    should go on meanwhile."""
+
+    def __init__(self) -> None:
+        pointer, size, number = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int
+        self.map = self._function("mmap", pointer, pointer, size, number, number, number, ctypes.c_long)
+        self.unmap = self._function("munmap", number, pointer, size)
+        self.protect = self._function("mprotect", number, pointer, size, number)
+        self.view = self._function("PyMemoryView_FromMemory", ctypes.py_object, pointer, ctypes.c_ssize_t, number)
+
+    @staticmethod
+    def _function(name: str, result: Any, *arguments: Any) -> Any:
+        f = ctypes.pythonapi[name]
+        f.restype, f.argtypes = result, arguments
+        return f
+
+
+_library = cache(_Library)
 
 
 def _forget_instructions(begin: int, end: int) -> None:
@@ -245,7 +266,8 @@ def _forget_instructions(begin: int, end: int) -> None:
 
 
 def _map(size: int) -> int:
-    address = _libc().mmap(None, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-    if address in (None, ctypes.c_void_p(-1).value):
+    how = MAP_PRIVATE | MAP_ANONYMOUS | (_POPULATE if size <= SMALL else 0)
+    address = _library().map(None, size, PROT_READ | PROT_WRITE, how, -1, 0)
+    if address in (None, _NOWHERE):
         raise MemoryError
     return address

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from functools import cached_property
 from typing import Final
-
-import numpy as np
 
 from hilo.record import record
 
@@ -30,6 +29,11 @@ class Machine:
     number: int
     kinds: dict[int, Kind]
     stub: Callable[[int], bytes]
+
+    @cached_property
+    def slots(self) -> frozenset[int]:
+        """The kinds that need a symbol's slot."""
+        return frozenset(n for n, kind in self.kinds.items() if kind.of == "slot")
 
 
 def _numbers(*wanted: tuple[tuple[int, ...], str, str, str]) -> dict[int, Kind]:
@@ -78,33 +82,28 @@ def size_of(kind: Kind) -> int:
     return 8 if kind.form == "i64" else 4
 
 
-def written(kind: Kind, value: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """The bytes of `value` (i64), a row each; `before` are the bytes that were there.
+def written(kind: Kind, value: int, before: int) -> int:
+    """The number that says `value` in the place of `before`, which was there.
 
     Raises `TooFar` for a value that there is no room for.
     """
     form, _, unit = kind.form.partition(" ")
     if form == "i64":
-        return value.astype("<i8").view(np.uint8).reshape(-1, 8)
+        return value & (1 << 64) - 1
     if form == "i32":
-        _check(value, 32)
-        return value.astype("<i4").view(np.uint8).reshape(-1, 4)
-    word = np.ascontiguousarray(before).view("<u4").reshape(-1).astype(np.int64)
+        return _checked(value, 32) & (1 << 32) - 1
     if form == "page":
-        pages = value // PAGE
-        _check(pages, 21)
-        word = (word & 0x9F00001F) | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
-    elif form == "branch":
-        _check(value, 28)
-        word = (word & 0xFC000000) | (value >> 2 & 0x3FFFFFF)
-    else:
-        low = value % PAGE
-        if (low % int(unit)).any():
-            raise TooFar(f"an address that is no multiple of {unit}")
-        word = (word & 0xFFC003FF) | low // int(unit) << 10
-    return word.astype("<u4").view(np.uint8).reshape(-1, 4)
+        pages = _checked(value // PAGE, 21)
+        return (before & 0x9F00001F) | (pages & 3) << 29 | (pages >> 2 & 0x7FFFF) << 5
+    if form == "branch":
+        return (before & 0xFC000000) | (_checked(value, 28) >> 2 & 0x3FFFFFF)
+    low = value % PAGE
+    if low % int(unit):
+        raise TooFar(f"an address that is no multiple of {unit}")
+    return (before & 0xFFC003FF) | low // int(unit) << 10
 
 
-def _check(value: np.ndarray, bits: int) -> None:
-    if not ((value >= -(1 << bits - 1)) & (value < 1 << bits - 1)).all():
+def _checked(value: int, bits: int) -> int:
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
         raise TooFar("object file whose code does not reach what it needs")
+    return value
