@@ -7,6 +7,7 @@ whatever the index: lanes that are out of range are masked.
 
 from __future__ import annotations
 
+from math import gcd
 from typing import Final
 
 from hilo.ir.types import TensorType
@@ -65,9 +66,9 @@ class Buffer:
             mask = b.splat(mask, lanes)
         stride = position.lane_stride
         if stride == 1:
-            return self._contiguous(b, position.first_lane(), lanes, mask)
+            return self._contiguous(b, position, 0, lanes, mask)
         if stride == -1:
-            return self._backwards(b, position.first_lane() - (lanes - 1), lanes, mask)
+            return self._backwards(b, position, lanes, mask)
         if stride is not None and 1 < stride <= SPACED and not t.dtype.is_complex:
             return self._spaced(b, position.first_lane(), stride, lanes, mask)
         return arith.gather_elem(b, self.ptr, index.node(b, position * size), t.dtype, mask)
@@ -80,27 +81,36 @@ class Buffer:
             return
         if mask is not None:
             mask = b.splat(mask, lanes)
-        first = position.first_lane() * size
-        if position.lane_stride == -1:
+        back, stride = 0, position.lane_stride
+        if stride == -1:
             value, mask = _turned(b, value, lanes, mask)
-            first = first - (lanes - 1) * size
-        elif position.lane_stride != 1:
+            back = lanes - 1
+        elif stride != 1:
             arith.scatter_elem(b, self.ptr, index.node(b, position * size), value, mask)
             return
-        align = self._alignment(first)
+        at, align = self.place(b, position, -back * size)
         past = self.streaming and mask is None and align % min(lanes * size, RESULT_ALIGN) == 0
-        arith.store_elem(b, self.address(b, first), 0, value, lanes, mask, align=align, nontemporal=past)
+        arith.store_elem(b, at, 0, value, lanes, mask, align=align, nontemporal=past)
 
     def fetch(self, b: Builder, position: Index, distance: int, *, write: bool = False, locality: int = 3) -> None:
         """Bring what lies `distance` bytes behind the linear position (of the first lane) into the first-level cache
         (`locality` 2: the second-level one). Nothing happens where there is no such memory."""
-        first = position.first_lane() if position.is_vector else position
-        b.prefetch(self.address(b, first * self.type.dtype.itemsize + distance), write=write, locality=locality)
+        b.prefetch(self.place(b, position, distance)[0], write=write, locality=locality)
 
-    def address(self, b: Builder, offset: Index) -> Node:
-        """The address at a byte offset: what vectors side by side share, and the number that instructions can hold."""
-        base = b.gep(self.ptr, index.node(b, offset - offset.const)) if offset.terms else self.ptr
-        return b.gep(base, offset.const) if offset.const else base
+    def place(self, b: Builder, position: Index, further: int = 0) -> tuple[Node, int]:
+        """The address `further` bytes behind an element (of the first lane), and what it is surely a multiple of. First
+        comes what vectors side by side share, then the number that instructions can hold."""
+        dtype = self.type.dtype
+        size = dtype.itemsize
+        number = position.const * size + further
+        known, offset = number, None
+        for a, c in position.terms.items():
+            if not a.lanes:
+                n = b.mul(index.atom(b, a), c * size)
+                offset = n if offset is None else b.add(offset, n)
+                known = gcd(known, c * size * a.multiple)
+        at = self.ptr if offset is None else b.gep(self.ptr, offset)
+        return b.gep(at, number) if number else at, self._alignment(known)
 
     # ---- pieces
     def _inside(self, b: Builder, at: tuple[Index, ...]) -> Node | None:
@@ -116,16 +126,17 @@ class Buffer:
                 inside = x if inside is None else b.and_(inside, x)
         return inside
 
-    def _alignment(self, offset: Index) -> int:
-        """What the address at this byte offset is surely a multiple of; at least what (a part of) an element is."""
-        m = offset.multiple
+    def _alignment(self, multiple: int) -> int:
+        """What addresses at multiples of so many bytes are surely multiples of; at least what (a part of) an element
+        is."""
         part = self.type.dtype.itemsize // (2 if self.type.dtype.is_complex else 1)
-        return max(self.align if m == 0 else min(self.align, m & -m), part)
+        return max(min(self.align, multiple & -multiple) if multiple else self.align, part)
 
-    def _contiguous(self, b: Builder, first: Index, lanes: int, mask: Node | None) -> Elem:
-        first = first * self.type.dtype.itemsize
-        return arith.load_elem(b, self.address(b, first), 0, self.type.dtype, lanes, mask,
-                               align=self._alignment(first), invariant=self.constant)  # fmt: skip
+    def _contiguous(self, b: Builder, position: Index, back: int, lanes: int, mask: Node | None) -> Elem:
+        """The vector that begins `back` elements before the first lane's."""
+        dtype = self.type.dtype
+        at, align = self.place(b, position, -back * dtype.itemsize)
+        return arith.load_elem(b, at, 0, dtype, lanes, mask, align=align, invariant=self.constant)
 
     def _spaced(self, b: Builder, first: Index, stride: int, lanes: int, mask: Node | None) -> Elem:
         """The elements at `first`, `first + stride` ...: in whole groups of `stride` if the array is made of them."""
@@ -136,13 +147,13 @@ class Buffer:
             group, number = first, 0
         base = group * self.type.dtype.itemsize
         return arith.spaced_elem(b, self.ptr, index.node(b, base), stride, number, whole, self.type.dtype, lanes, mask,
-                                 align=self._alignment(base), invariant=self.constant)  # fmt: skip
+                                 align=self._alignment(base.multiple), invariant=self.constant)  # fmt: skip
 
-    def _backwards(self, b: Builder, first: Index, lanes: int, mask: Node | None) -> Elem:
-        """The vector from `first` on, turned around."""
+    def _backwards(self, b: Builder, position: Index, lanes: int, mask: Node | None) -> Elem:
+        """The vector that ends with the first lane's element, turned around."""
         if mask is not None:
             mask = b.shuffle(mask, mask, range(lanes - 1, -1, -1))
-        return _turned(b, self._contiguous(b, first, lanes, mask), lanes)[0]
+        return _turned(b, self._contiguous(b, position, lanes - 1, lanes, mask), lanes)[0]
 
 
 def _turned(b: Builder, e: Elem, lanes: int, mask: Node | None = None) -> tuple[Elem, Node | None]:

@@ -182,11 +182,11 @@ class WideCode(RowCode):
         v, b = row.vector, self.b
         if v.lanes == 1 or v.mask is not None:
             return
-        at = index.linear(self._full(row, where), self.rows.shape).first_lane()
+        at = index.linear(self._full(row, where), self.rows.shape)
         for x in self.ahead:
             size = x.type.dtype.itemsize
             if row.copy * v.lanes * size % LINE == 0:
-                b.prefetch(x.address(b, at * size), locality=2)
+                x.fetch(b, at, 0, locality=2)
 
     # ---- accumulated values
     def _load(self, buffers: list[Buffer], v: Vector) -> Elems:

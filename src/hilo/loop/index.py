@@ -316,8 +316,8 @@ def _divide(x: Index, d: int) -> Index:
         if c == 1 and a.inner is not None and a.factor is None and isinstance(a.divisor, int):  # (y // a) // d
             return a.inner // (a.divisor * d)
     m = x.multiple
-    atom = Derived(x.lo // d, x.hi // d, inner=x, divisor=d, multiple=m // d if m % d == 0 and m else 1)
-    return Index(0, {atom: 1})
+    one = Derived(x.lo // d, x.hi // d, inner=x, divisor=d, multiple=m // d if m % d == 0 and m else 1)
+    return Index(0, {one: 1})
 
 
 def is_inside(x: Index, n: Number) -> bool:
@@ -416,7 +416,7 @@ def node(b: Builder, ix: Index) -> Node:
     for a, c in ix.terms.items():
         n = a.node
         if n is None or a.lanes:
-            n = _atom(b, a)
+            n = atom(b, a)
         if c != 1:
             n = b.mul(n, c)
         if n.type.lanes > 1:
@@ -426,7 +426,8 @@ def node(b: Builder, ix: Index) -> Node:
     return scalar if vector is None else b.add(vector, scalar)
 
 
-def _atom(b: Builder, a: Atom) -> Node:
+def atom(b: Builder, a: Atom) -> Node:
+    """The i64 value of an atom: a vector if it differs from lane to lane."""
     if a.lanes:
         return b.iota(I64.with_lanes(a.lanes))
     if a.size is not None:
