@@ -34,5 +34,15 @@ def compile(funcs: Sequence[Func], target: Target, public: Collection[str] | Non
     defined = {f.name for f in funcs}
     for f in funcs:
         private = bool(f.attrs.get("private")) or (public is not None and f.name not in public)
-        compile_function(f, target, asm, private, defined)
+        lines = None
+        if "product" in f.attrs:
+            from hilo.backend.x86_products import assembly
+
+            lines = assembly(f, target, private)
+        if lines is None:
+            compile_function(f, target, asm, private, defined)
+        else:
+            from hilo.backend.x86.text import assemble
+
+            assemble(asm, lines)
     return asm.finish()

@@ -1,4 +1,4 @@
-"""Which functions the generator does. Imports loop, x86.select."""
+"""Which functions the generator does. Imports loop, x86.select and, for products, backend.x86_products."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ def is_machine(target: Target) -> bool:
 def covered(func: Func, target: Target) -> bool:
     if not is_machine(target):
         return False
+    if "product" in func.attrs:
+        from hilo.backend import x86_products
+
+        if x86_products.covers(func, target):
+            return True
     load_kinds()
     if not all(map(passes, (func.ret, *(p.type for p in func.params)))):
         return False
