@@ -57,7 +57,7 @@ def compare(s: Selector, node: Node, mask: int = NO, inverted: bool = False) -> 
     if lanes is not None and mask == NO and not inverted:
         return bits(s, sum(1 << i for i, v in enumerate(lanes) if v), t.lanes)
     if t.lanes >= 16 and t.scalar == "i64" and a.kind == "iota" and pred == "slt" and b.kind == "splat":
-        return first_lanes(s, node, b.args[0])
+        return first_lanes(s, node, b)
     if is_memory(s, a) and not is_memory(s, b):
         a, b, pred = b, a, _SWAPPED.get(pred, pred)
     if t.is_float:
@@ -102,11 +102,14 @@ def compare_bits(s: Selector, node: Node) -> int:
 
 
 def first_lanes(s: Selector, node: Node, count: Node) -> int:
-    """The mask of the first `count` lanes, an i64 that may be any: as a byte that is saturated."""
+    """The mask of the first lanes, as many as a splat of an i64 says, which may be any: as a byte that is saturated."""
     lanes = node.type.lanes
     n = s.new(VECTOR)
-    s.v("vmovq", 0, n, NO, s.use(count))
-    s.v("vpmovsqb", 0, n, NO, n)
+    if count in s.lazy:
+        s.v("vmovq", 0, n, NO, s.use(count.args[0]))
+        s.v("vpmovsqb", 0, n, NO, n)
+    else:
+        s.v("vpmovsqb", 0, n, NO, parts(s, count)[0])
     size = length_of(lanes)
     s.v("vpbroadcastb", size, n, NO, n)
     table = numbers(range(lanes), 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from hilo.loop.nodes import Func, Node
+from hilo.loop.nodes import Block, Func, Node
 
 EFFECTS: Final = frozenset(("store", "scatter", "call", "callptr", "prefetch", "fence", "memcpy", "memset",
                             "atomic_add", "ret", "for", "while", "if"))  # fmt: skip
@@ -46,6 +46,7 @@ class Uses:
         self._deep: set[Node] = set()  # terms in inner blocks
         self._seen_at: dict[Node, int] = {}  # loads: the stretch without stores that the last use is in
         self._asked: dict[Node, int] = {}  # what is best done where it is used: the stretch of that place
+        self.results: dict[Node, dict[int, Node]] = {}  # of structured nodes, by number
         self._walk(func)
 
     def _walk(self, func: Func) -> None:
@@ -115,7 +116,29 @@ class Uses:
                     negated = kind == "and" and a.kind == "xor" and a.args[1].const
                     if a.level == level and (a.kind == "cmp" or negated):
                         self._asked[a] = stretch
+            elif kind == "cmp" and node.args[0].kind == "iota":
+                a = node.args[1]
+                if a.kind == "splat" and a.level == level:
+                    self._asked[a] = stretch
         elif (kind == "convert" and node.attrs["how"] == "itrunc") or (node in self.lazy and kind != "load"):
             for a in node.args:
                 if a.type.scalar == "i64" and a.kind in LOWER_BITS and a.level == level:
                     self._asked[a] = stretch
+
+    def outer(self, block: Block) -> dict[Node, int]:
+        """How often what lies outside of a block is used in it."""
+        found: dict[Node, int] = {}
+        uses, level = self.uses, block.level
+        stack = [block]
+        while stack:
+            inner = stack.pop()
+            for y in inner.yields:
+                if y.level < level:
+                    found[y] = found.get(y, 0) + 1
+            for node in inner.nodes:
+                if node in uses:
+                    for a in node.args:
+                        if a.level < level:
+                            found[a] = found.get(a, 0) + 1
+                    stack.extend(node.blocks)
+        return found
