@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hilo.backend.x86 import constants
 from hilo.backend.x86.machine import COLD, FOREVER, GENERAL, HEAD, NO, TAIL, WARM, Address
 from hilo.backend.x86.select import parts_of
+from hilo.backend.x86.select import registers as registers_of
 from hilo.backend.x86.uses import is_constant
 from hilo.loop.nodes import Block, Node
 
@@ -169,6 +170,7 @@ def for_(s: Selector, node: Node) -> Iterator[Iterator]:
             limit = (s.materialize(Address(bound[0], NO, 1, -ahead)), 0)
             s.left[limit[0]] = 1
         yield from turns(s, node, places, limit, stride, unroll, turns_left > ahead)
+        s.expect(s.seen.outer(node.blocks[0]), 1)
         turns_left = 0
     yield from turns(s, node, places, bound, stride, 1, turns_left > 0)
     for r in held:
@@ -190,6 +192,7 @@ def turns(s: Selector, node: Node, places: Sequence[Any], limit: tuple[int, int]
     s.code.append((HEAD,))
     s.mark(head)
     current: list[Any] = list(carried)
+    outer_uses = s.seen.outer(body) if copies > 1 else {}
     for k in range(copies):
         begin(s, body.params, [Address(iv, NO, 1, k * stride[1]) if k else iv, *current])
         if k == copies - 1:
@@ -197,6 +200,7 @@ def turns(s: Selector, node: Node, places: Sequence[Any], limit: tuple[int, int]
         yield s.block(body)
         if k < copies - 1:
             current = [taken(s, y) for y in body.yields]
+            s.expect(outer_uses, 1)
     hand_on(s, body, carried)
     s.g("add", size, iv, stride[0], stride[1] * copies if stride[0] == NO else None)
     s.g("cmp", size, iv, limit[0], limit[1] if limit[0] == NO else None)
@@ -245,14 +249,17 @@ def if_(s: Selector, node: Node) -> Iterator[Iterator]:
     condition = s.condition(node.args[0])
     first, second, end = s.label(), s.label(), s.label()
     rare = "rare" in node.attrs
-    places = [s.places(y.type) for y in then.yields]
+    others = s.seen.outer(orelse)
+    places = if_places(s, node, others)
     if rare:
         s.jump(first, condition)
         s.code.append((COLD,))
         s.mark(first)
     else:
         s.jump(second, OPPOSITE[condition])
+    s.expect(others, -1)
     yield from branch(s, then, places)
+    s.expect(others, 1)
     if rare:
         s.jump(end)
         s.code.append((WARM,))
@@ -262,6 +269,21 @@ def if_(s: Selector, node: Node) -> Iterator[Iterator]:
     yield from branch(s, orelse, places)
     s.mark(end)
     s.structures[node] = places
+
+
+def if_places(s: Selector, node: Node, others: dict[Node, int]) -> list[Any]:
+    """Where the values of a branch go: where they are wanted, if what is there is only read inside of the branches."""
+    then = node.blocks[0]
+    results = s.seen.results.get(node, {})
+    wishes = [s.wish.get(results[i]) if i in results else None for i in range(len(then.yields))]
+    inside: dict[int, int] = {}
+    if any(w is not None for w in wishes):
+        for outer in (others, s.seen.outer(then)):
+            for a, count in outer.items():
+                for r in registers_of(s.env.get(a)):
+                    inside[r] = inside.get(r, 0) + count
+    return [w if w.__class__ is int and s.left[w] == inside.get(w, 0) else s.places(y.type)
+            for w, y in zip(wishes, then.yields, strict=True)]  # fmt: skip
 
 
 def branch(s: Selector, block: Block, places: Sequence[Any]) -> Iterator[Iterator]:

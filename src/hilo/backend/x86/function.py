@@ -119,10 +119,11 @@ class _Writer:
         self.place = allocation.place
         self.out: list[Any] = []  # bytes, and what goes to the assembler itself
         self.wide = any(i[0].__class__ is tuple and i[0][0] == VEC and i[0][2] for i in s.code)
-        self.outgoing = max((-(-passed(i[3])[1] // 16) * 16 for i in s.code if i[0] == CALL), default=0)
         self.saves = self.slots_of_saves()
-        self.pushed = [r for r in range(16) if allocation.used[0] & KEPT[0] >> 0 & 1 << r]
         self.aligned = s.alignment > 16
+        unit = max(s.alignment, 16)
+        self.outgoing = max((-(-passed(i[3])[1] // unit) * unit for i in s.code if i[0] == CALL), default=0)
+        self.pushed = [r for r in range(16) if allocation.used[0] & KEPT[0] >> 0 & 1 << r]
         size = self.outgoing + s.frame_size
         if self.aligned:
             size = -(-size // s.alignment) * s.alignment
@@ -378,7 +379,7 @@ def encoded(key: Any) -> Code:
 def moved(kind: int, size: int, to: int, source: int) -> bytes:
     """The instruction that moves a register."""
     if kind == 0:
-        return general("mov", 8 if size == 8 else 4, to, source)
+        return general("mov", 8 if size >= 8 else 4, to, source)
     if kind == MASK:
         return vector("kmovq", 0, to, None, source)
     return vector("vmovaps", 0 if size <= 16 else 1 if size == 32 else 2, to, None, source)

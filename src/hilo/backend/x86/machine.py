@@ -9,7 +9,7 @@ begins with what encodes it:
 
   (VEC, name, length, memory, imm, zero, broadcast)   as `encode.vector` takes them; length 0, 1, 2: 128, 256, 512 bits
   (GEN, name, size, memory, imm)                       as `encode.general` takes them; size in bytes
-  (MOVE, class, size)                                  reg = rm; gone if both are the same place
+  (MOVE, class, size)                                  reg = rm, `size` bytes at the most; gone if both are one place
 
 `memory` is None if `rm` is a register; (scale, disp) if `rm` is the base and `index` the index of an address; or the
 label of a constant. Where a register is not needed stands NO. All else that a function consists of:
@@ -108,8 +108,8 @@ class Draft:
             base, index, scale, disp = rm  # type: ignore[misc]
             self.code.append(((GEN, name, size, (scale, disp), imm), reg, first, base, index, NO))
 
-    def move(self, to: int, source: int, size: int = 8) -> None:
-        """Append `to = source`, registers of one class; `size` is that of the value in bytes."""
+    def move(self, to: int, source: int, size: int = 64) -> None:
+        """Append `to = source`, registers of one class; `size`: bytes of the value, if they are known."""
         if to != source:
             self.code.append(((MOVE, self.classes[to], size), to, NO, source, NO, NO))
 

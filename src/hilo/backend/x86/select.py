@@ -91,6 +91,13 @@ def class_of(t: VType) -> int:
     return VECTOR if t.is_float else GENERAL
 
 
+def registers(value: Value) -> tuple[int, ...]:
+    """The registers that a value is in, or follows from."""
+    if isinstance(value, int):
+        return (value,)
+    return () if value is None else value[:2] if isinstance(value, Address) else value
+
+
 class Selector(Draft):
     """Writes one function."""
 
@@ -99,7 +106,7 @@ class Selector(Draft):
         self.func = func
         self.target = target
         load_kinds()
-        found = Uses(func)
+        self.seen = found = Uses(func)
         self.uses, self.lazy, self.near, self.far = found.uses, found.lazy, found.near, found.far
         self.env: dict[Node, Any] = {}
         self.wish: dict[Node, Any] = {}  # registers that values are going to be moved to
@@ -133,8 +140,14 @@ class Selector(Draft):
         """Make `value` that of a node: its registers are read as often as the node is used."""
         self.env[node] = value
         count = self.uses.get(node, 0)
-        for r in (value,) if isinstance(value, int) else value[:2] if isinstance(value, Address) else value or ():
+        for r in registers(value):
             self.left[r] += count
+
+    def expect(self, outer: dict[Node, int], times: int) -> None:
+        """Count on more uses of some nodes, or, if `times` is negative, on fewer."""
+        for node, count in outer.items():
+            for r in registers(self.env.get(node)):
+                self.left[r] += count * times
 
     # ---- operands
     def use(self, node: Node) -> int:

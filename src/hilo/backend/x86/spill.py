@@ -36,6 +36,7 @@ _WRITES: Final = frozenset(("mov", "lea", "shlx", "shrx", "sarx", "bzhi", "andn"
 _FROM_MEMORY: Final = frozenset(("add", "sub", "and", "or", "xor", "cmp", "imul", "mov", *_EXTENDS))
 _BOTH: Final = ("vfm", "vfn", "vpternlog", "vpermt2", "vpermi2", "vpdp", "vdpbf16", "vpgather", "vgather", "vpmadd52",
                 "vpshldv", "vpshrdv", "vfixup")  # fmt: skip
+_SAME: Final = ("vxorps", "kxorq", "kxnorq", "vpternlogd")  # constants, if made of one register
 _MASKED: Final = ("vcmp", "vpcmp", "vptest", "vblendm", "vpblendm")  # a mask leaves nothing as it was
 _NO_MEMORY: Final = ("vmovd", "vmovq", "vmovhlps", "vmovlhps", "vcvtsi", "vcvtusi", "vpinsr", "k", "vpmov", "vpextr")
 
@@ -170,7 +171,11 @@ def _rewritten(draft: Draft, instruction: Instruction, spilled: set[int], recipe
         elif form[0] == VEC and (memory := _constant(form, recipes[rm])) is not None:
             form, rm = (*form[:3], recipes[rm][2], *form[4:6], memory), NO
     temporary: dict[int, int] = {}
-    for v in (first, rm, index, mask, reg if reads else NO):
+    if reg == first == rm and form[1] in _SAME:  # a constant, whatever was there
+        sources: tuple[int, ...] = ()
+    else:
+        sources = (first, rm, index, mask, reg) if reads else (first, rm, index, mask)
+    for v in sources:
         if v in spilled and v not in temporary:
             temporary[v] = fetched(v)
     if reg in spilled and reg not in temporary:
