@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from hilo.backend.x86.instructions import (
     ARITHMETIC,
+    BY_NUMBER,
     CONDITIONS,
     FETCHES,
     PAIRS,
@@ -51,10 +52,8 @@ def vector(name: str, length: int, reg: int, first: int | None, rm: Place, mask:
 
     EVEX is used where it is needed, and VEX, which is shorter, elsewhere.
     """
-    form = VECTOR[name]
-    if imm is not None:
-        form = VECTOR.get(name + "_imm", form)
-    pp, space, opcode, vex, evex, unit, how = form
+    key = f"{name}_imm" if imm is not None and name in BY_NUMBER else name
+    pp, space, opcode, vex, evex, unit, how = VECTOR[key]
     v = 0 if first is None else first
     place: Any = None
     if how:

@@ -1,6 +1,8 @@
 """The instructions of x86-64 with AVX-512 that code is made of. Imports nothing.
 
-`VECTOR`: those with a VEX or EVEX prefix that work on vectors or masks, by AT&T's names without a suffix. Each is
+`VECTOR`: those with a VEX or EVEX prefix that work on vectors or masks, by AT&T's names without a suffix. What ends in
+_store goes to memory; in _imm, takes a number where another form takes a register; in _general, _to or _from, comes
+from or goes to a general register; in q, for conversions, to or from one of 64 bits. A form is
 
     prefix (0: none, 1: 66, 2: F3, 3: F2), map (1: 0F, 2: 0F38, 3: 0F3A), opcode, W under VEX, W under EVEX (None: there
     is no such form), unit, how
@@ -10,367 +12,303 @@ each shorter form), or, negative, of that of every form. `how`: "mr" where the o
 destination, "/n" where the opcode goes on in the field of the first register, "vsib" where the index of the address is
 a vector, "l0" and "l1" where the length is fixed, "dup" where the shortest form reads 8 bytes.
 
-`GENERAL` and its kin: the others; see `encode.general`.
+The others (`ARITHMETIC` and what follows): see `encode.general`.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 Form = tuple[int, int, int, "int | None", "int | None", int, str]
 
-VECTOR: Final[dict[str, Form]] = {
-    # ---- moves; _store: to memory (or from a vector register into another kind of register)
-    "vmovups": (0, 1, 0x10, 0, 0, 64, ""), "vmovupd": (1, 1, 0x10, 0, 1, 64, ""),
-    "vmovups_store": (0, 1, 0x11, 0, 0, 64, "mr"), "vmovupd_store": (1, 1, 0x11, 0, 1, 64, "mr"),
-    "vmovaps": (0, 1, 0x28, 0, 0, 64, ""), "vmovapd": (1, 1, 0x28, 0, 1, 64, ""),
-    "vmovaps_store": (0, 1, 0x29, 0, 0, 64, "mr"), "vmovapd_store": (1, 1, 0x29, 0, 1, 64, "mr"),
-    "vmovdqu": (2, 1, 0x6F, 0, None, 64, ""), "vmovdqa": (1, 1, 0x6F, 0, None, 64, ""),
-    "vmovdqu_store": (2, 1, 0x7F, 0, None, 64, "mr"), "vmovdqa_store": (1, 1, 0x7F, 0, None, 64, "mr"),
-    "vmovdqu8": (3, 1, 0x6F, None, 0, 64, ""), "vmovdqu8_store": (3, 1, 0x7F, None, 0, 64, "mr"),
-    "vmovdqu16": (3, 1, 0x6F, None, 1, 64, ""), "vmovdqu16_store": (3, 1, 0x7F, None, 1, 64, "mr"),
-    "vmovdqu32": (2, 1, 0x6F, None, 0, 64, ""), "vmovdqu32_store": (2, 1, 0x7F, None, 0, 64, "mr"),
-    "vmovdqu64": (2, 1, 0x6F, None, 1, 64, ""), "vmovdqu64_store": (2, 1, 0x7F, None, 1, 64, "mr"),
-    "vmovdqa32": (1, 1, 0x6F, None, 0, 64, ""), "vmovdqa32_store": (1, 1, 0x7F, None, 0, 64, "mr"),
-    "vmovdqa64": (1, 1, 0x6F, None, 1, 64, ""), "vmovdqa64_store": (1, 1, 0x7F, None, 1, 64, "mr"),
-    "vmovntps_store": (0, 1, 0x2B, 0, 0, 64, "mr"), "vmovntpd_store": (1, 1, 0x2B, 0, 1, 64, "mr"),
-    "vmovntdq_store": (1, 1, 0xE7, 0, 0, 64, "mr"), "vmovntdqa": (1, 2, 0x2A, 0, 0, 64, ""),
-    "vmovss": (2, 1, 0x10, 0, 0, -4, ""), "vmovsd": (3, 1, 0x10, 0, 1, -8, ""),
-    "vmovss_store": (2, 1, 0x11, 0, 0, -4, "mr"), "vmovsd_store": (3, 1, 0x11, 0, 1, -8, "mr"),
-    "vmovd": (1, 1, 0x6E, 0, 0, -4, ""), "vmovd_general": (1, 1, 0x7E, 0, 0, -4, "mr"),
-    "vmovd_store": (1, 1, 0x7E, 0, 0, -4, "mr"),
-    "vmovq": (1, 1, 0x6E, 1, 1, -8, ""), "vmovq_general": (1, 1, 0x7E, 1, 1, -8, "mr"),
-    "vmovq_load": (2, 1, 0x7E, 0, 1, -8, ""), "vmovq_store": (1, 1, 0xD6, 0, 1, -8, "mr"),
-    "vmovsldup": (2, 1, 0x12, 0, 0, 64, ""), "vmovshdup": (2, 1, 0x16, 0, 0, 64, ""),
-    "vmovddup": (3, 1, 0x12, 0, 1, 64, "dup"),
-    "vmovhlps": (0, 1, 0x12, 0, 0, -8, ""), "vmovlhps": (0, 1, 0x16, 0, 0, -8, ""),
-    "vmovlps": (0, 1, 0x12, 0, 0, -8, ""), "vmovlps_store": (0, 1, 0x13, 0, 0, -8, "mr"),
-    "vmovhps": (0, 1, 0x16, 0, 0, -8, ""), "vmovhps_store": (0, 1, 0x17, 0, 0, -8, "mr"),
-    "vmovlpd": (1, 1, 0x12, 0, 1, -8, ""), "vmovlpd_store": (1, 1, 0x13, 0, 1, -8, "mr"),
-    "vmovhpd": (1, 1, 0x16, 0, 1, -8, ""), "vmovhpd_store": (1, 1, 0x17, 0, 1, -8, "mr"),
-    "vmovmskps": (0, 1, 0x50, 0, None, 0, ""), "vmovmskpd": (1, 1, 0x50, 0, None, 0, ""),
-    "vpmovmskb": (1, 1, 0xD7, 0, None, 0, ""),
-    # ---- floats
-    "vaddps": (0, 1, 0x58, 0, 0, 64, ""), "vaddpd": (1, 1, 0x58, 0, 1, 64, ""), "vaddss": (2, 1, 0x58, 0, 0, -4, ""),
-    "vaddsd": (3, 1, 0x58, 0, 1, -8, ""),
-    "vmulps": (0, 1, 0x59, 0, 0, 64, ""), "vmulpd": (1, 1, 0x59, 0, 1, 64, ""), "vmulss": (2, 1, 0x59, 0, 0, -4, ""),
-    "vmulsd": (3, 1, 0x59, 0, 1, -8, ""),
-    "vsubps": (0, 1, 0x5C, 0, 0, 64, ""), "vsubpd": (1, 1, 0x5C, 0, 1, 64, ""), "vsubss": (2, 1, 0x5C, 0, 0, -4, ""),
-    "vsubsd": (3, 1, 0x5C, 0, 1, -8, ""),
-    "vminps": (0, 1, 0x5D, 0, 0, 64, ""), "vminpd": (1, 1, 0x5D, 0, 1, 64, ""), "vminss": (2, 1, 0x5D, 0, 0, -4, ""),
-    "vminsd": (3, 1, 0x5D, 0, 1, -8, ""),
-    "vdivps": (0, 1, 0x5E, 0, 0, 64, ""), "vdivpd": (1, 1, 0x5E, 0, 1, 64, ""), "vdivss": (2, 1, 0x5E, 0, 0, -4, ""),
-    "vdivsd": (3, 1, 0x5E, 0, 1, -8, ""),
-    "vmaxps": (0, 1, 0x5F, 0, 0, 64, ""), "vmaxpd": (1, 1, 0x5F, 0, 1, 64, ""), "vmaxss": (2, 1, 0x5F, 0, 0, -4, ""),
-    "vmaxsd": (3, 1, 0x5F, 0, 1, -8, ""),
-    "vsqrtps": (0, 1, 0x51, 0, 0, 64, ""), "vsqrtpd": (1, 1, 0x51, 0, 1, 64, ""),
-    "vsqrtss": (2, 1, 0x51, 0, 0, -4, ""), "vsqrtsd": (3, 1, 0x51, 0, 1, -8, ""),
-    "vandps": (0, 1, 0x54, 0, 0, 64, ""), "vandpd": (1, 1, 0x54, 0, 1, 64, ""),
-    "vandnps": (0, 1, 0x55, 0, 0, 64, ""), "vandnpd": (1, 1, 0x55, 0, 1, 64, ""),
-    "vorps": (0, 1, 0x56, 0, 0, 64, ""), "vorpd": (1, 1, 0x56, 0, 1, 64, ""),
-    "vxorps": (0, 1, 0x57, 0, 0, 64, ""), "vxorpd": (1, 1, 0x57, 0, 1, 64, ""),
-    "vunpcklps": (0, 1, 0x14, 0, 0, 64, ""), "vunpcklpd": (1, 1, 0x14, 0, 1, 64, ""),
-    "vunpckhps": (0, 1, 0x15, 0, 0, 64, ""), "vunpckhpd": (1, 1, 0x15, 0, 1, 64, ""),
-    "vshufps": (0, 1, 0xC6, 0, 0, 64, ""), "vshufpd": (1, 1, 0xC6, 0, 1, 64, ""),
-    "vfmaddsub132ps": (1, 2, 0x96, 0, 0, 64, ""), "vfmaddsub132pd": (1, 2, 0x96, 1, 1, 64, ""),
-    "vfmaddsub213ps": (1, 2, 0xA6, 0, 0, 64, ""), "vfmaddsub213pd": (1, 2, 0xA6, 1, 1, 64, ""),
-    "vfmaddsub231ps": (1, 2, 0xB6, 0, 0, 64, ""), "vfmaddsub231pd": (1, 2, 0xB6, 1, 1, 64, ""),
-    "vfmsubadd132ps": (1, 2, 0x97, 0, 0, 64, ""), "vfmsubadd132pd": (1, 2, 0x97, 1, 1, 64, ""),
-    "vfmsubadd213ps": (1, 2, 0xA7, 0, 0, 64, ""), "vfmsubadd213pd": (1, 2, 0xA7, 1, 1, 64, ""),
-    "vfmsubadd231ps": (1, 2, 0xB7, 0, 0, 64, ""), "vfmsubadd231pd": (1, 2, 0xB7, 1, 1, 64, ""),
-    "vfmadd132ps": (1, 2, 0x98, 0, 0, 64, ""), "vfmadd132pd": (1, 2, 0x98, 1, 1, 64, ""),
-    "vfmadd132ss": (1, 2, 0x99, 0, 0, -4, ""), "vfmadd132sd": (1, 2, 0x99, 1, 1, -8, ""),
-    "vfmadd213ps": (1, 2, 0xA8, 0, 0, 64, ""), "vfmadd213pd": (1, 2, 0xA8, 1, 1, 64, ""),
-    "vfmadd213ss": (1, 2, 0xA9, 0, 0, -4, ""), "vfmadd213sd": (1, 2, 0xA9, 1, 1, -8, ""),
-    "vfmadd231ps": (1, 2, 0xB8, 0, 0, 64, ""), "vfmadd231pd": (1, 2, 0xB8, 1, 1, 64, ""),
-    "vfmadd231ss": (1, 2, 0xB9, 0, 0, -4, ""), "vfmadd231sd": (1, 2, 0xB9, 1, 1, -8, ""),
-    "vfmsub132ps": (1, 2, 0x9A, 0, 0, 64, ""), "vfmsub132pd": (1, 2, 0x9A, 1, 1, 64, ""),
-    "vfmsub132ss": (1, 2, 0x9B, 0, 0, -4, ""), "vfmsub132sd": (1, 2, 0x9B, 1, 1, -8, ""),
-    "vfmsub213ps": (1, 2, 0xAA, 0, 0, 64, ""), "vfmsub213pd": (1, 2, 0xAA, 1, 1, 64, ""),
-    "vfmsub213ss": (1, 2, 0xAB, 0, 0, -4, ""), "vfmsub213sd": (1, 2, 0xAB, 1, 1, -8, ""),
-    "vfmsub231ps": (1, 2, 0xBA, 0, 0, 64, ""), "vfmsub231pd": (1, 2, 0xBA, 1, 1, 64, ""),
-    "vfmsub231ss": (1, 2, 0xBB, 0, 0, -4, ""), "vfmsub231sd": (1, 2, 0xBB, 1, 1, -8, ""),
-    "vfnmadd132ps": (1, 2, 0x9C, 0, 0, 64, ""), "vfnmadd132pd": (1, 2, 0x9C, 1, 1, 64, ""),
-    "vfnmadd132ss": (1, 2, 0x9D, 0, 0, -4, ""), "vfnmadd132sd": (1, 2, 0x9D, 1, 1, -8, ""),
-    "vfnmadd213ps": (1, 2, 0xAC, 0, 0, 64, ""), "vfnmadd213pd": (1, 2, 0xAC, 1, 1, 64, ""),
-    "vfnmadd213ss": (1, 2, 0xAD, 0, 0, -4, ""), "vfnmadd213sd": (1, 2, 0xAD, 1, 1, -8, ""),
-    "vfnmadd231ps": (1, 2, 0xBC, 0, 0, 64, ""), "vfnmadd231pd": (1, 2, 0xBC, 1, 1, 64, ""),
-    "vfnmadd231ss": (1, 2, 0xBD, 0, 0, -4, ""), "vfnmadd231sd": (1, 2, 0xBD, 1, 1, -8, ""),
-    "vfnmsub132ps": (1, 2, 0x9E, 0, 0, 64, ""), "vfnmsub132pd": (1, 2, 0x9E, 1, 1, 64, ""),
-    "vfnmsub132ss": (1, 2, 0x9F, 0, 0, -4, ""), "vfnmsub132sd": (1, 2, 0x9F, 1, 1, -8, ""),
-    "vfnmsub213ps": (1, 2, 0xAE, 0, 0, 64, ""), "vfnmsub213pd": (1, 2, 0xAE, 1, 1, 64, ""),
-    "vfnmsub213ss": (1, 2, 0xAF, 0, 0, -4, ""), "vfnmsub213sd": (1, 2, 0xAF, 1, 1, -8, ""),
-    "vfnmsub231ps": (1, 2, 0xBE, 0, 0, 64, ""), "vfnmsub231pd": (1, 2, 0xBE, 1, 1, 64, ""),
-    "vfnmsub231ss": (1, 2, 0xBF, 0, 0, -4, ""), "vfnmsub231sd": (1, 2, 0xBF, 1, 1, -8, ""),
-    "vroundps": (1, 3, 0x08, 0, None, 64, ""), "vroundpd": (1, 3, 0x09, 0, None, 64, ""),
-    "vroundss": (1, 3, 0x0A, 0, None, -4, ""), "vroundsd": (1, 3, 0x0B, 0, None, -8, ""),
-    "vrndscaleps": (1, 3, 0x08, None, 0, 64, ""), "vrndscalepd": (1, 3, 0x09, None, 1, 64, ""),
-    "vrndscaless": (1, 3, 0x0A, None, 0, -4, ""), "vrndscalesd": (1, 3, 0x0B, None, 1, -8, ""),
-    "vscalefps": (1, 2, 0x2C, None, 0, 64, ""), "vscalefpd": (1, 2, 0x2C, None, 1, 64, ""),
-    "vscalefss": (1, 2, 0x2D, None, 0, -4, ""), "vscalefsd": (1, 2, 0x2D, None, 1, -8, ""),
-    "vgetexpps": (1, 2, 0x42, None, 0, 64, ""), "vgetexppd": (1, 2, 0x42, None, 1, 64, ""),
-    "vgetexpss": (1, 2, 0x43, None, 0, -4, ""), "vgetexpsd": (1, 2, 0x43, None, 1, -8, ""),
-    "vrcp14ps": (1, 2, 0x4C, None, 0, 64, ""), "vrcp14pd": (1, 2, 0x4C, None, 1, 64, ""),
-    "vrcp14ss": (1, 2, 0x4D, None, 0, -4, ""), "vrcp14sd": (1, 2, 0x4D, None, 1, -8, ""),
-    "vrsqrt14ps": (1, 2, 0x4E, None, 0, 64, ""), "vrsqrt14pd": (1, 2, 0x4E, None, 1, 64, ""),
-    "vrsqrt14ss": (1, 2, 0x4F, None, 0, -4, ""), "vrsqrt14sd": (1, 2, 0x4F, None, 1, -8, ""),
-    "vgetmantps": (1, 3, 0x26, None, 0, 64, ""), "vgetmantpd": (1, 3, 0x26, None, 1, 64, ""),
-    "vgetmantss": (1, 3, 0x27, None, 0, -4, ""), "vgetmantsd": (1, 3, 0x27, None, 1, -8, ""),
-    "vrangeps": (1, 3, 0x50, None, 0, 64, ""), "vrangepd": (1, 3, 0x50, None, 1, 64, ""),
-    "vrangess": (1, 3, 0x51, None, 0, -4, ""), "vrangesd": (1, 3, 0x51, None, 1, -8, ""),
-    "vfixupimmps": (1, 3, 0x54, None, 0, 64, ""), "vfixupimmpd": (1, 3, 0x54, None, 1, 64, ""),
-    "vfixupimmss": (1, 3, 0x55, None, 0, -4, ""), "vfixupimmsd": (1, 3, 0x55, None, 1, -8, ""),
-    "vreduceps": (1, 3, 0x56, None, 0, 64, ""), "vreducepd": (1, 3, 0x56, None, 1, 64, ""),
-    "vreducess": (1, 3, 0x57, None, 0, -4, ""), "vreducesd": (1, 3, 0x57, None, 1, -8, ""),
-    "vfpclassps": (1, 3, 0x66, None, 0, 64, ""), "vfpclasspd": (1, 3, 0x66, None, 1, 64, ""),
-    "vfpclassss": (1, 3, 0x67, None, 0, -4, ""), "vfpclasssd": (1, 3, 0x67, None, 1, -8, ""),
-    "vcmpps": (0, 1, 0xC2, None, 0, 64, ""), "vcmppd": (1, 1, 0xC2, None, 1, 64, ""),
-    "vcmpss": (2, 1, 0xC2, None, 0, -4, ""), "vcmpsd": (3, 1, 0xC2, None, 1, -8, ""),
-    "vucomiss": (0, 1, 0x2E, 0, 0, -4, ""), "vucomisd": (1, 1, 0x2E, 0, 1, -8, ""),
-    "vcomiss": (0, 1, 0x2F, 0, 0, -4, ""), "vcomisd": (1, 1, 0x2F, 0, 1, -8, ""),
-    # ---- integers
-    "vpaddb": (1, 1, 0xFC, 0, 0, 64, ""), "vpaddw": (1, 1, 0xFD, 0, 0, 64, ""), "vpaddd": (1, 1, 0xFE, 0, 0, 64, ""),
-    "vpaddq": (1, 1, 0xD4, 0, 1, 64, ""),
-    "vpsubb": (1, 1, 0xF8, 0, 0, 64, ""), "vpsubw": (1, 1, 0xF9, 0, 0, 64, ""), "vpsubd": (1, 1, 0xFA, 0, 0, 64, ""),
-    "vpsubq": (1, 1, 0xFB, 0, 1, 64, ""),
-    "vpaddsb": (1, 1, 0xEC, 0, 0, 64, ""), "vpaddsw": (1, 1, 0xED, 0, 0, 64, ""),
-    "vpaddusb": (1, 1, 0xDC, 0, 0, 64, ""), "vpaddusw": (1, 1, 0xDD, 0, 0, 64, ""),
-    "vpsubsb": (1, 1, 0xE8, 0, 0, 64, ""), "vpsubsw": (1, 1, 0xE9, 0, 0, 64, ""),
-    "vpsubusb": (1, 1, 0xD8, 0, 0, 64, ""), "vpsubusw": (1, 1, 0xD9, 0, 0, 64, ""),
-    "vpavgb": (1, 1, 0xE0, 0, 0, 64, ""), "vpavgw": (1, 1, 0xE3, 0, 0, 64, ""),
-    "vpmullw": (1, 1, 0xD5, 0, 0, 64, ""), "vpmulld": (1, 2, 0x40, 0, 0, 64, ""),
-    "vpmullq": (1, 2, 0x40, None, 1, 64, ""),
-    "vpmuludq": (1, 1, 0xF4, 0, 1, 64, ""), "vpmuldq": (1, 2, 0x28, 0, 1, 64, ""),
-    "vpmulhw": (1, 1, 0xE5, 0, 0, 64, ""), "vpmulhuw": (1, 1, 0xE4, 0, 0, 64, ""),
-    "vpmulhrsw": (1, 2, 0x0B, 0, 0, 64, ""),
-    "vpmaddwd": (1, 1, 0xF5, 0, 0, 64, ""), "vpmaddubsw": (1, 2, 0x04, 0, 0, 64, ""),
-    "vpmadd52luq": (1, 2, 0xB4, None, 1, 64, ""), "vpmadd52huq": (1, 2, 0xB5, None, 1, 64, ""),
-    "vpminsb": (1, 2, 0x38, 0, 0, 64, ""), "vpminsw": (1, 1, 0xEA, 0, 0, 64, ""),
-    "vpminsd": (1, 2, 0x39, 0, 0, 64, ""), "vpminsq": (1, 2, 0x39, None, 1, 64, ""),
-    "vpmaxsb": (1, 2, 0x3C, 0, 0, 64, ""), "vpmaxsw": (1, 1, 0xEE, 0, 0, 64, ""),
-    "vpmaxsd": (1, 2, 0x3D, 0, 0, 64, ""), "vpmaxsq": (1, 2, 0x3D, None, 1, 64, ""),
-    "vpminub": (1, 1, 0xDA, 0, 0, 64, ""), "vpminuw": (1, 2, 0x3A, 0, 0, 64, ""),
-    "vpminud": (1, 2, 0x3B, 0, 0, 64, ""), "vpminuq": (1, 2, 0x3B, None, 1, 64, ""),
-    "vpmaxub": (1, 1, 0xDE, 0, 0, 64, ""), "vpmaxuw": (1, 2, 0x3E, 0, 0, 64, ""),
-    "vpmaxud": (1, 2, 0x3F, 0, 0, 64, ""), "vpmaxuq": (1, 2, 0x3F, None, 1, 64, ""),
-    "vpabsb": (1, 2, 0x1C, 0, 0, 64, ""), "vpabsw": (1, 2, 0x1D, 0, 0, 64, ""), "vpabsd": (1, 2, 0x1E, 0, 0, 64, ""),
-    "vpabsq": (1, 2, 0x1F, None, 1, 64, ""),
-    "vpsadbw": (1, 1, 0xF6, 0, 0, 64, ""), "vpacksswb": (1, 1, 0x63, 0, 0, 64, ""),
-    "vpackuswb": (1, 1, 0x67, 0, 0, 64, ""), "vpackssdw": (1, 1, 0x6B, 0, 0, 64, ""),
-    "vpackusdw": (1, 2, 0x2B, 0, 0, 64, ""),
-    "vpunpcklbw": (1, 1, 0x60, 0, 0, 64, ""), "vpunpcklwd": (1, 1, 0x61, 0, 0, 64, ""),
-    "vpunpckldq": (1, 1, 0x62, 0, 0, 64, ""), "vpunpcklqdq": (1, 1, 0x6C, 0, 1, 64, ""),
-    "vpunpckhbw": (1, 1, 0x68, 0, 0, 64, ""), "vpunpckhwd": (1, 1, 0x69, 0, 0, 64, ""),
-    "vpunpckhdq": (1, 1, 0x6A, 0, 0, 64, ""), "vpunpckhqdq": (1, 1, 0x6D, 0, 1, 64, ""),
-    "vpand": (1, 1, 0xDB, 0, None, 64, ""), "vpandd": (1, 1, 0xDB, None, 0, 64, ""),
-    "vpandq": (1, 1, 0xDB, None, 1, 64, ""),
-    "vpandn": (1, 1, 0xDF, 0, None, 64, ""), "vpandnd": (1, 1, 0xDF, None, 0, 64, ""),
-    "vpandnq": (1, 1, 0xDF, None, 1, 64, ""),
-    "vpor": (1, 1, 0xEB, 0, None, 64, ""), "vpord": (1, 1, 0xEB, None, 0, 64, ""),
-    "vporq": (1, 1, 0xEB, None, 1, 64, ""),
-    "vpxor": (1, 1, 0xEF, 0, None, 64, ""), "vpxord": (1, 1, 0xEF, None, 0, 64, ""),
-    "vpxorq": (1, 1, 0xEF, None, 1, 64, ""),
-    "vpternlogd": (1, 3, 0x25, None, 0, 64, ""), "vpternlogq": (1, 3, 0x25, None, 1, 64, ""),
-    # ---- shifts: by the lowest lane of a vector (_imm: by a number); by lanes
-    "vpsllw": (1, 1, 0xF1, 0, 0, -16, ""), "vpslld": (1, 1, 0xF2, 0, 0, -16, ""),
-    "vpsllq": (1, 1, 0xF3, 0, 1, -16, ""),
-    "vpsllw_imm": (1, 1, 0x71, 0, 0, 64, "/6"), "vpslld_imm": (1, 1, 0x72, 0, 0, 64, "/6"),
-    "vpsllq_imm": (1, 1, 0x73, 0, 1, 64, "/6"),
-    "vpsrlw": (1, 1, 0xD1, 0, 0, -16, ""), "vpsrld": (1, 1, 0xD2, 0, 0, -16, ""),
-    "vpsrlq": (1, 1, 0xD3, 0, 1, -16, ""),
-    "vpsrlw_imm": (1, 1, 0x71, 0, 0, 64, "/2"), "vpsrld_imm": (1, 1, 0x72, 0, 0, 64, "/2"),
-    "vpsrlq_imm": (1, 1, 0x73, 0, 1, 64, "/2"),
-    "vpsraw": (1, 1, 0xE1, 0, 0, -16, ""), "vpsrad": (1, 1, 0xE2, 0, 0, -16, ""),
-    "vpsraq": (1, 1, 0xE2, None, 1, -16, ""),
-    "vpsraw_imm": (1, 1, 0x71, 0, 0, 64, "/4"), "vpsrad_imm": (1, 1, 0x72, 0, 0, 64, "/4"),
-    "vpsraq_imm": (1, 1, 0x72, None, 1, 64, "/4"),
-    "vpslldq": (1, 1, 0x73, 0, 0, 64, "/7"), "vpsrldq": (1, 1, 0x73, 0, 0, 64, "/3"),
-    "vprold": (1, 1, 0x72, None, 0, 64, "/1"), "vprolq": (1, 1, 0x72, None, 1, 64, "/1"),
-    "vprord": (1, 1, 0x72, None, 0, 64, "/0"), "vprorq": (1, 1, 0x72, None, 1, 64, "/0"),
-    "vpsllvw": (1, 2, 0x12, None, 1, 64, ""), "vpsllvd": (1, 2, 0x47, 0, 0, 64, ""),
-    "vpsllvq": (1, 2, 0x47, 1, 1, 64, ""),
-    "vpsrlvw": (1, 2, 0x10, None, 1, 64, ""), "vpsrlvd": (1, 2, 0x45, 0, 0, 64, ""),
-    "vpsrlvq": (1, 2, 0x45, 1, 1, 64, ""),
-    "vpsravw": (1, 2, 0x11, None, 1, 64, ""), "vpsravd": (1, 2, 0x46, 0, 0, 64, ""),
-    "vpsravq": (1, 2, 0x46, None, 1, 64, ""),
-    "vprolvd": (1, 2, 0x15, None, 0, 64, ""), "vprolvq": (1, 2, 0x15, None, 1, 64, ""),
-    "vprorvd": (1, 2, 0x14, None, 0, 64, ""), "vprorvq": (1, 2, 0x14, None, 1, 64, ""),
-    "vpshldw": (1, 3, 0x70, None, 1, 64, ""), "vpshldd": (1, 3, 0x71, None, 0, 64, ""),
-    "vpshldq": (1, 3, 0x71, None, 1, 64, ""),
-    "vpshrdw": (1, 3, 0x72, None, 1, 64, ""), "vpshrdd": (1, 3, 0x73, None, 0, 64, ""),
-    "vpshrdq": (1, 3, 0x73, None, 1, 64, ""),
-    "vpopcntb": (1, 2, 0x54, None, 0, 64, ""), "vpopcntw": (1, 2, 0x54, None, 1, 64, ""),
-    "vpopcntd": (1, 2, 0x55, None, 0, 64, ""), "vpopcntq": (1, 2, 0x55, None, 1, 64, ""),
-    "vplzcntd": (1, 2, 0x44, None, 0, 64, ""), "vplzcntq": (1, 2, 0x44, None, 1, 64, ""),
-    "vpconflictd": (1, 2, 0xC4, None, 0, 64, ""), "vpconflictq": (1, 2, 0xC4, None, 1, 64, ""),
-    # ---- compared into a mask register
-    "vpcmpb": (1, 3, 0x3F, None, 0, 64, ""), "vpcmpw": (1, 3, 0x3F, None, 1, 64, ""),
-    "vpcmpd": (1, 3, 0x1F, None, 0, 64, ""), "vpcmpq": (1, 3, 0x1F, None, 1, 64, ""),
-    "vpcmpub": (1, 3, 0x3E, None, 0, 64, ""), "vpcmpuw": (1, 3, 0x3E, None, 1, 64, ""),
-    "vpcmpud": (1, 3, 0x1E, None, 0, 64, ""), "vpcmpuq": (1, 3, 0x1E, None, 1, 64, ""),
-    "vpcmpeqb": (1, 1, 0x74, None, 0, 64, ""), "vpcmpeqw": (1, 1, 0x75, None, 0, 64, ""),
-    "vpcmpeqd": (1, 1, 0x76, None, 0, 64, ""), "vpcmpeqq": (1, 2, 0x29, None, 1, 64, ""),
-    "vpcmpgtb": (1, 1, 0x64, None, 0, 64, ""), "vpcmpgtw": (1, 1, 0x65, None, 0, 64, ""),
-    "vpcmpgtd": (1, 1, 0x66, None, 0, 64, ""), "vpcmpgtq": (1, 2, 0x37, None, 1, 64, ""),
-    "vptestmb": (1, 2, 0x26, None, 0, 64, ""), "vptestmw": (1, 2, 0x26, None, 1, 64, ""),
-    "vptestmd": (1, 2, 0x27, None, 0, 64, ""), "vptestmq": (1, 2, 0x27, None, 1, 64, ""),
-    "vptestnmb": (2, 2, 0x26, None, 0, 64, ""), "vptestnmw": (2, 2, 0x26, None, 1, 64, ""),
-    "vptestnmd": (2, 2, 0x27, None, 0, 64, ""), "vptestnmq": (2, 2, 0x27, None, 1, 64, ""),
-    "vptest": (1, 2, 0x17, 0, None, 64, ""),
-    # ---- lanes by masks
-    "vblendmps": (1, 2, 0x65, None, 0, 64, ""), "vblendmpd": (1, 2, 0x65, None, 1, 64, ""),
-    "vpblendmb": (1, 2, 0x66, None, 0, 64, ""), "vpblendmw": (1, 2, 0x66, None, 1, 64, ""),
-    "vpblendmd": (1, 2, 0x64, None, 0, 64, ""), "vpblendmq": (1, 2, 0x64, None, 1, 64, ""),
-    "vcompressps": (1, 2, 0x8A, None, 0, -4, "mr"), "vcompresspd": (1, 2, 0x8A, None, 1, -8, "mr"),
-    "vexpandps": (1, 2, 0x88, None, 0, -4, ""), "vexpandpd": (1, 2, 0x88, None, 1, -8, ""),
-    "vpcompressd": (1, 2, 0x8B, None, 0, -4, "mr"), "vpcompressq": (1, 2, 0x8B, None, 1, -8, "mr"),
-    "vpexpandd": (1, 2, 0x89, None, 0, -4, ""), "vpexpandq": (1, 2, 0x89, None, 1, -8, ""),
-    "vpmovm2b": (2, 2, 0x28, None, 0, 0, ""), "vpmovm2w": (2, 2, 0x28, None, 1, 0, ""),
-    "vpmovm2d": (2, 2, 0x38, None, 0, 0, ""), "vpmovm2q": (2, 2, 0x38, None, 1, 0, ""),
-    "vpmovb2m": (2, 2, 0x29, None, 0, 0, ""), "vpmovw2m": (2, 2, 0x29, None, 1, 0, ""),
-    "vpmovd2m": (2, 2, 0x39, None, 0, 0, ""), "vpmovq2m": (2, 2, 0x39, None, 1, 0, ""),
-    # ---- lanes moved
-    "vpshufb": (1, 2, 0x00, 0, 0, 64, ""), "vpshufd": (1, 1, 0x70, 0, 0, 64, ""),
-    "vpshufhw": (2, 1, 0x70, 0, 0, 64, ""), "vpshuflw": (3, 1, 0x70, 0, 0, 64, ""),
-    "vpermilps": (1, 2, 0x0C, 0, 0, 64, ""), "vpermilpd": (1, 2, 0x0D, 0, 1, 64, ""),
-    "vpermilps_imm": (1, 3, 0x04, 0, 0, 64, ""), "vpermilpd_imm": (1, 3, 0x05, 0, 1, 64, ""),
-    "vpermb": (1, 2, 0x8D, None, 0, 64, ""), "vpermw": (1, 2, 0x8D, None, 1, 64, ""),
-    "vpermd": (1, 2, 0x36, 0, 0, 64, ""), "vpermq": (1, 2, 0x36, None, 1, 64, ""),
-    "vpermps": (1, 2, 0x16, 0, 0, 64, ""), "vpermpd": (1, 2, 0x16, None, 1, 64, ""),
-    "vpermq_imm": (1, 3, 0x00, 1, 1, 64, ""), "vpermpd_imm": (1, 3, 0x01, 1, 1, 64, ""),
-    "vpermi2b": (1, 2, 0x75, None, 0, 64, ""), "vpermi2w": (1, 2, 0x75, None, 1, 64, ""),
-    "vpermi2d": (1, 2, 0x76, None, 0, 64, ""), "vpermi2q": (1, 2, 0x76, None, 1, 64, ""),
-    "vpermi2ps": (1, 2, 0x77, None, 0, 64, ""), "vpermi2pd": (1, 2, 0x77, None, 1, 64, ""),
-    "vpermt2b": (1, 2, 0x7D, None, 0, 64, ""), "vpermt2w": (1, 2, 0x7D, None, 1, 64, ""),
-    "vpermt2d": (1, 2, 0x7E, None, 0, 64, ""), "vpermt2q": (1, 2, 0x7E, None, 1, 64, ""),
-    "vpermt2ps": (1, 2, 0x7F, None, 0, 64, ""), "vpermt2pd": (1, 2, 0x7F, None, 1, 64, ""),
-    "vshuff32x4": (1, 3, 0x23, None, 0, 64, ""), "vshuff64x2": (1, 3, 0x23, None, 1, 64, ""),
-    "vshufi32x4": (1, 3, 0x43, None, 0, 64, ""), "vshufi64x2": (1, 3, 0x43, None, 1, 64, ""),
-    "vinsertf128": (1, 3, 0x18, 0, None, -16, ""), "vinsertf32x4": (1, 3, 0x18, None, 0, -16, ""),
-    "vinsertf64x2": (1, 3, 0x18, None, 1, -16, ""),
-    "vinsertf32x8": (1, 3, 0x1A, None, 0, -32, ""), "vinsertf64x4": (1, 3, 0x1A, None, 1, -32, ""),
-    "vextractf128": (1, 3, 0x19, 0, None, -16, "mr"), "vextractf32x4": (1, 3, 0x19, None, 0, -16, "mr"),
-    "vextractf64x2": (1, 3, 0x19, None, 1, -16, "mr"),
-    "vextractf32x8": (1, 3, 0x1B, None, 0, -32, "mr"), "vextractf64x4": (1, 3, 0x1B, None, 1, -32, "mr"),
-    "vinserti128": (1, 3, 0x38, 0, None, -16, ""), "vinserti32x4": (1, 3, 0x38, None, 0, -16, ""),
-    "vinserti64x2": (1, 3, 0x38, None, 1, -16, ""),
-    "vinserti32x8": (1, 3, 0x3A, None, 0, -32, ""), "vinserti64x4": (1, 3, 0x3A, None, 1, -32, ""),
-    "vextracti128": (1, 3, 0x39, 0, None, -16, "mr"), "vextracti32x4": (1, 3, 0x39, None, 0, -16, "mr"),
-    "vextracti64x2": (1, 3, 0x39, None, 1, -16, "mr"),
-    "vextracti32x8": (1, 3, 0x3B, None, 0, -32, "mr"), "vextracti64x4": (1, 3, 0x3B, None, 1, -32, "mr"),
-    "vperm2f128": (1, 3, 0x06, 0, None, 64, ""), "vperm2i128": (1, 3, 0x46, 0, None, 64, ""),
-    "valignd": (1, 3, 0x03, None, 0, 64, ""), "valignq": (1, 3, 0x03, None, 1, 64, ""),
-    "vpalignr": (1, 3, 0x0F, 0, 0, 64, ""), "vinsertps": (1, 3, 0x21, 0, 0, -4, ""),
-    "vpinsrb": (1, 3, 0x20, 0, 0, -1, ""), "vpinsrw": (1, 1, 0xC4, 0, 0, -2, ""),
-    "vpinsrd": (1, 3, 0x22, 0, 0, -4, ""), "vpinsrq": (1, 3, 0x22, 1, 1, -8, ""),
-    "vpextrb": (1, 3, 0x14, 0, 0, -1, "mr"), "vpextrw_store": (1, 3, 0x15, 0, 0, -2, "mr"),
-    "vpextrd": (1, 3, 0x16, 0, 0, -4, "mr"), "vpextrq": (1, 3, 0x16, 1, 1, -8, "mr"),
-    "vpextrw": (1, 1, 0xC5, 0, 0, 0, ""), "vextractps": (1, 3, 0x17, 0, 0, -4, "mr"),
-    # ---- one value or a part in all lanes; _general: from a general register
-    "vbroadcastss": (1, 2, 0x18, 0, 0, -4, ""), "vbroadcastsd": (1, 2, 0x19, 0, 1, -8, ""),
-    "vbroadcastf128": (1, 2, 0x1A, 0, None, -16, ""), "vbroadcasti128": (1, 2, 0x5A, 0, None, -16, ""),
-    "vbroadcastf32x2": (1, 2, 0x19, None, 0, -8, ""), "vbroadcastf32x4": (1, 2, 0x1A, None, 0, -16, ""),
-    "vbroadcastf64x2": (1, 2, 0x1A, None, 1, -16, ""),
-    "vbroadcastf32x8": (1, 2, 0x1B, None, 0, -32, ""), "vbroadcastf64x4": (1, 2, 0x1B, None, 1, -32, ""),
-    "vbroadcasti32x2": (1, 2, 0x59, None, 0, -8, ""), "vbroadcasti32x4": (1, 2, 0x5A, None, 0, -16, ""),
-    "vbroadcasti64x2": (1, 2, 0x5A, None, 1, -16, ""),
-    "vbroadcasti32x8": (1, 2, 0x5B, None, 0, -32, ""), "vbroadcasti64x4": (1, 2, 0x5B, None, 1, -32, ""),
-    "vpbroadcastb": (1, 2, 0x78, 0, 0, -1, ""), "vpbroadcastw": (1, 2, 0x79, 0, 0, -2, ""),
-    "vpbroadcastd": (1, 2, 0x58, 0, 0, -4, ""), "vpbroadcastq": (1, 2, 0x59, 0, 1, -8, ""),
-    "vpbroadcastb_general": (1, 2, 0x7A, None, 0, 0, ""), "vpbroadcastw_general": (1, 2, 0x7B, None, 0, 0, ""),
-    "vpbroadcastd_general": (1, 2, 0x7C, None, 0, 0, ""), "vpbroadcastq_general": (1, 2, 0x7C, None, 1, 0, ""),
-    # ---- conversions; those to or from a general register of 64 bits end in q
-    "vcvtdq2ps": (0, 1, 0x5B, 0, 0, 64, ""), "vcvtps2dq": (1, 1, 0x5B, 0, 0, 64, ""),
-    "vcvttps2dq": (2, 1, 0x5B, 0, 0, 64, ""),
-    "vcvtudq2ps": (3, 1, 0x7A, None, 0, 64, ""), "vcvtps2udq": (0, 1, 0x79, None, 0, 64, ""),
-    "vcvttps2udq": (0, 1, 0x78, None, 0, 64, ""),
-    "vcvtqq2ps": (0, 1, 0x5B, None, 1, 64, ""), "vcvtuqq2ps": (3, 1, 0x7A, None, 1, 64, ""),
-    "vcvtdq2pd": (2, 1, 0xE6, 0, 0, 32, ""), "vcvtudq2pd": (2, 1, 0x7A, None, 0, 32, ""),
-    "vcvtqq2pd": (2, 1, 0xE6, None, 1, 64, ""), "vcvtuqq2pd": (2, 1, 0x7A, None, 1, 64, ""),
-    "vcvtpd2dq": (3, 1, 0xE6, 0, 1, 64, ""), "vcvttpd2dq": (1, 1, 0xE6, 0, 1, 64, ""),
-    "vcvtpd2udq": (0, 1, 0x79, None, 1, 64, ""), "vcvttpd2udq": (0, 1, 0x78, None, 1, 64, ""),
-    "vcvtps2qq": (1, 1, 0x7B, None, 0, 32, ""), "vcvttps2qq": (1, 1, 0x7A, None, 0, 32, ""),
-    "vcvtps2uqq": (1, 1, 0x79, None, 0, 32, ""), "vcvttps2uqq": (1, 1, 0x78, None, 0, 32, ""),
-    "vcvtpd2qq": (1, 1, 0x7B, None, 1, 64, ""), "vcvttpd2qq": (1, 1, 0x7A, None, 1, 64, ""),
-    "vcvtpd2uqq": (1, 1, 0x79, None, 1, 64, ""), "vcvttpd2uqq": (1, 1, 0x78, None, 1, 64, ""),
-    "vcvtps2pd": (0, 1, 0x5A, 0, 0, 32, ""), "vcvtpd2ps": (1, 1, 0x5A, 0, 1, 64, ""),
-    "vcvtss2sd": (2, 1, 0x5A, 0, 0, -4, ""), "vcvtsd2ss": (3, 1, 0x5A, 0, 1, -8, ""),
-    "vcvtph2ps": (1, 2, 0x13, 0, 0, 32, ""), "vcvtps2ph": (1, 3, 0x1D, 0, 0, 32, "mr"),
-    "vcvtneps2bf16": (2, 2, 0x72, None, 0, 64, ""), "vcvtne2ps2bf16": (3, 2, 0x72, None, 0, 64, ""),
-    "vcvtsi2ss": (2, 1, 0x2A, 0, 0, -4, ""), "vcvtsi2ssq": (2, 1, 0x2A, 1, 1, -8, ""),
-    "vcvtusi2ss": (2, 1, 0x7B, None, 0, -4, ""), "vcvtusi2ssq": (2, 1, 0x7B, None, 1, -8, ""),
-    "vcvtss2si": (2, 1, 0x2D, 0, 0, -4, ""), "vcvtss2siq": (2, 1, 0x2D, 1, 1, -4, ""),
-    "vcvtss2usi": (2, 1, 0x79, None, 0, -4, ""), "vcvtss2usiq": (2, 1, 0x79, None, 1, -4, ""),
-    "vcvttss2si": (2, 1, 0x2C, 0, 0, -4, ""), "vcvttss2siq": (2, 1, 0x2C, 1, 1, -4, ""),
-    "vcvttss2usi": (2, 1, 0x78, None, 0, -4, ""), "vcvttss2usiq": (2, 1, 0x78, None, 1, -4, ""),
-    "vcvtsi2sd": (3, 1, 0x2A, 0, 0, -4, ""), "vcvtsi2sdq": (3, 1, 0x2A, 1, 1, -8, ""),
-    "vcvtusi2sd": (3, 1, 0x7B, None, 0, -4, ""), "vcvtusi2sdq": (3, 1, 0x7B, None, 1, -8, ""),
-    "vcvtsd2si": (3, 1, 0x2D, 0, 0, -8, ""), "vcvtsd2siq": (3, 1, 0x2D, 1, 1, -8, ""),
-    "vcvtsd2usi": (3, 1, 0x79, None, 0, -8, ""), "vcvtsd2usiq": (3, 1, 0x79, None, 1, -8, ""),
-    "vcvttsd2si": (3, 1, 0x2C, 0, 0, -8, ""), "vcvttsd2siq": (3, 1, 0x2C, 1, 1, -8, ""),
-    "vcvttsd2usi": (3, 1, 0x78, None, 0, -8, ""), "vcvttsd2usiq": (3, 1, 0x78, None, 1, -8, ""),
-    # ---- integers of another width
-    "vpmovsxbw": (1, 2, 0x20, 0, 0, 32, ""), "vpmovsxbd": (1, 2, 0x21, 0, 0, 16, ""),
-    "vpmovsxbq": (1, 2, 0x22, 0, 0, 8, ""), "vpmovsxwd": (1, 2, 0x23, 0, 0, 32, ""),
-    "vpmovsxwq": (1, 2, 0x24, 0, 0, 16, ""), "vpmovsxdq": (1, 2, 0x25, 0, 0, 32, ""),
-    "vpmovzxbw": (1, 2, 0x30, 0, 0, 32, ""), "vpmovzxbd": (1, 2, 0x31, 0, 0, 16, ""),
-    "vpmovzxbq": (1, 2, 0x32, 0, 0, 8, ""), "vpmovzxwd": (1, 2, 0x33, 0, 0, 32, ""),
-    "vpmovzxwq": (1, 2, 0x34, 0, 0, 16, ""), "vpmovzxdq": (1, 2, 0x35, 0, 0, 32, ""),
-    "vpmovwb": (2, 2, 0x30, None, 0, 32, "mr"), "vpmovdb": (2, 2, 0x31, None, 0, 16, "mr"),
-    "vpmovqb": (2, 2, 0x32, None, 0, 8, "mr"), "vpmovdw": (2, 2, 0x33, None, 0, 32, "mr"),
-    "vpmovqw": (2, 2, 0x34, None, 0, 16, "mr"), "vpmovqd": (2, 2, 0x35, None, 0, 32, "mr"),
-    "vpmovswb": (2, 2, 0x20, None, 0, 32, "mr"), "vpmovsdb": (2, 2, 0x21, None, 0, 16, "mr"),
-    "vpmovsqb": (2, 2, 0x22, None, 0, 8, "mr"), "vpmovsdw": (2, 2, 0x23, None, 0, 32, "mr"),
-    "vpmovsqw": (2, 2, 0x24, None, 0, 16, "mr"), "vpmovsqd": (2, 2, 0x25, None, 0, 32, "mr"),
-    "vpmovuswb": (2, 2, 0x10, None, 0, 32, "mr"), "vpmovusdb": (2, 2, 0x11, None, 0, 16, "mr"),
-    "vpmovusqb": (2, 2, 0x12, None, 0, 8, "mr"), "vpmovusdw": (2, 2, 0x13, None, 0, 32, "mr"),
-    "vpmovusqw": (2, 2, 0x14, None, 0, 16, "mr"), "vpmovusqd": (2, 2, 0x15, None, 0, 32, "mr"),
-    # ---- lanes of memory by vectors of offsets: the index of the address is a vector register
-    "vpgatherdd": (1, 2, 0x90, None, 0, -4, "vsib"), "vpgatherdq": (1, 2, 0x90, None, 1, -8, "vsib"),
-    "vpgatherqd": (1, 2, 0x91, None, 0, -4, "vsib"), "vpgatherqq": (1, 2, 0x91, None, 1, -8, "vsib"),
-    "vgatherdps": (1, 2, 0x92, None, 0, -4, "vsib"), "vgatherdpd": (1, 2, 0x92, None, 1, -8, "vsib"),
-    "vgatherqps": (1, 2, 0x93, None, 0, -4, "vsib"), "vgatherqpd": (1, 2, 0x93, None, 1, -8, "vsib"),
-    "vpscatterdd": (1, 2, 0xA0, None, 0, -4, "vsib"), "vpscatterdq": (1, 2, 0xA0, None, 1, -8, "vsib"),
-    "vpscatterqd": (1, 2, 0xA1, None, 0, -4, "vsib"), "vpscatterqq": (1, 2, 0xA1, None, 1, -8, "vsib"),
-    "vscatterdps": (1, 2, 0xA2, None, 0, -4, "vsib"), "vscatterdpd": (1, 2, 0xA2, None, 1, -8, "vsib"),
-    "vscatterqps": (1, 2, 0xA3, None, 0, -4, "vsib"), "vscatterqpd": (1, 2, 0xA3, None, 1, -8, "vsib"),
-    # ---- dot products of parts of lanes
-    "vpdpbusd": (1, 2, 0x50, None, 0, 64, ""), "vpdpwssd": (1, 2, 0x52, None, 0, 64, ""),
-    "vdpbf16ps": (2, 2, 0x52, None, 0, 64, ""),
-    # ---- mask registers; _to: from a general register, _from: to one
-    "kmovb": (1, 1, 0x90, 0, None, 0, "l0"), "kmovb_store": (1, 1, 0x91, 0, None, 0, "l0"),
-    "kmovb_to": (1, 1, 0x92, 0, None, 0, "l0"), "kmovb_from": (1, 1, 0x93, 0, None, 0, "l0"),
-    "kmovw": (0, 1, 0x90, 0, None, 0, "l0"), "kmovw_store": (0, 1, 0x91, 0, None, 0, "l0"),
-    "kmovw_to": (0, 1, 0x92, 0, None, 0, "l0"), "kmovw_from": (0, 1, 0x93, 0, None, 0, "l0"),
-    "kmovd": (1, 1, 0x90, 1, None, 0, "l0"), "kmovd_store": (1, 1, 0x91, 1, None, 0, "l0"),
-    "kmovd_to": (3, 1, 0x92, 0, None, 0, "l0"), "kmovd_from": (3, 1, 0x93, 0, None, 0, "l0"),
-    "kmovq": (0, 1, 0x90, 1, None, 0, "l0"), "kmovq_store": (0, 1, 0x91, 1, None, 0, "l0"),
-    "kmovq_to": (3, 1, 0x92, 1, None, 0, "l0"), "kmovq_from": (3, 1, 0x93, 1, None, 0, "l0"),
-    "kandb": (1, 1, 0x41, 0, None, 0, "l1"), "kandw": (0, 1, 0x41, 0, None, 0, "l1"),
-    "kandd": (1, 1, 0x41, 1, None, 0, "l1"), "kandq": (0, 1, 0x41, 1, None, 0, "l1"),
-    "kandnb": (1, 1, 0x42, 0, None, 0, "l1"), "kandnw": (0, 1, 0x42, 0, None, 0, "l1"),
-    "kandnd": (1, 1, 0x42, 1, None, 0, "l1"), "kandnq": (0, 1, 0x42, 1, None, 0, "l1"),
-    "knotb": (1, 1, 0x44, 0, None, 0, "l0"), "knotw": (0, 1, 0x44, 0, None, 0, "l0"),
-    "knotd": (1, 1, 0x44, 1, None, 0, "l0"), "knotq": (0, 1, 0x44, 1, None, 0, "l0"),
-    "korb": (1, 1, 0x45, 0, None, 0, "l1"), "korw": (0, 1, 0x45, 0, None, 0, "l1"),
-    "kord": (1, 1, 0x45, 1, None, 0, "l1"), "korq": (0, 1, 0x45, 1, None, 0, "l1"),
-    "kxnorb": (1, 1, 0x46, 0, None, 0, "l1"), "kxnorw": (0, 1, 0x46, 0, None, 0, "l1"),
-    "kxnord": (1, 1, 0x46, 1, None, 0, "l1"), "kxnorq": (0, 1, 0x46, 1, None, 0, "l1"),
-    "kxorb": (1, 1, 0x47, 0, None, 0, "l1"), "kxorw": (0, 1, 0x47, 0, None, 0, "l1"),
-    "kxord": (1, 1, 0x47, 1, None, 0, "l1"), "kxorq": (0, 1, 0x47, 1, None, 0, "l1"),
-    "kaddb": (1, 1, 0x4A, 0, None, 0, "l1"), "kaddw": (0, 1, 0x4A, 0, None, 0, "l1"),
-    "kaddd": (1, 1, 0x4A, 1, None, 0, "l1"), "kaddq": (0, 1, 0x4A, 1, None, 0, "l1"),
-    "kortestb": (1, 1, 0x98, 0, None, 0, "l0"), "kortestw": (0, 1, 0x98, 0, None, 0, "l0"),
-    "kortestd": (1, 1, 0x98, 1, None, 0, "l0"), "kortestq": (0, 1, 0x98, 1, None, 0, "l0"),
-    "ktestb": (1, 1, 0x99, 0, None, 0, "l0"), "ktestw": (0, 1, 0x99, 0, None, 0, "l0"),
-    "ktestd": (1, 1, 0x99, 1, None, 0, "l0"), "ktestq": (0, 1, 0x99, 1, None, 0, "l0"),
-    "kunpckbw": (1, 1, 0x4B, 0, None, 0, "l1"), "kunpckwd": (0, 1, 0x4B, 0, None, 0, "l1"),
-    "kunpckdq": (0, 1, 0x4B, 1, None, 0, "l1"),
-    "kshiftlb": (1, 3, 0x32, 0, None, 0, "l0"), "kshiftlw": (1, 3, 0x32, 1, None, 0, "l0"),
-    "kshiftld": (1, 3, 0x33, 0, None, 0, "l0"), "kshiftlq": (1, 3, 0x33, 1, None, 0, "l0"),
-    "kshiftrb": (1, 3, 0x30, 0, None, 0, "l0"), "kshiftrw": (1, 3, 0x30, 1, None, 0, "l0"),
-    "kshiftrd": (1, 3, 0x31, 0, None, 0, "l0"), "kshiftrq": (1, 3, 0x31, 1, None, 0, "l0"),
-}  # fmt: skip
+#: By the first three letters of their names. A process uses few of them and reads those alone.
+_FORMS: Final = {
+    "kad": "kaddb 1 1 4A 0 - 0 l1, kaddw 0 1 4A 0 - 0 l1, kaddd 1 1 4A 1 - 0 l1, kaddq 0 1 4A 1 - 0 l1",
+    "kan": (
+        "kandb 1 1 41 0 - 0 l1, kandw 0 1 41 0 - 0 l1, kandd 1 1 41 1 - 0 l1, kandq 0 1 41 1 - 0 l1, "
+        "kandnb 1 1 42 0 - 0 l1, kandnw 0 1 42 0 - 0 l1, kandnd 1 1 42 1 - 0 l1, kandnq 0 1 42 1 - 0 l1"
+    ),
+    "kmo": (
+        "kmovb 1 1 90 0 - 0 l0, kmovb_store 1 1 91 0 - 0 l0, kmovb_to 1 1 92 0 - 0 l0, kmovb_from 1 1 93 0 - 0 l0, "
+        "kmovw 0 1 90 0 - 0 l0, kmovw_store 0 1 91 0 - 0 l0, kmovw_to 0 1 92 0 - 0 l0, kmovw_from 0 1 93 0 - 0 l0, "
+        "kmovd 1 1 90 1 - 0 l0, kmovd_store 1 1 91 1 - 0 l0, kmovd_to 3 1 92 0 - 0 l0, kmovd_from 3 1 93 0 - 0 l0, "
+        "kmovq 0 1 90 1 - 0 l0, kmovq_store 0 1 91 1 - 0 l0, kmovq_to 3 1 92 1 - 0 l0, kmovq_from 3 1 93 1 - 0 l0"
+    ),
+    "kno": "knotb 1 1 44 0 - 0 l0, knotw 0 1 44 0 - 0 l0, knotd 1 1 44 1 - 0 l0, knotq 0 1 44 1 - 0 l0",
+    "kor": (
+        "korb 1 1 45 0 - 0 l1, korw 0 1 45 0 - 0 l1, kord 1 1 45 1 - 0 l1, korq 0 1 45 1 - 0 l1, "
+        "kortestb 1 1 98 0 - 0 l0, kortestw 0 1 98 0 - 0 l0, kortestd 1 1 98 1 - 0 l0, kortestq 0 1 98 1 - 0 l0"
+    ),
+    "ksh": (
+        "kshiftlb 1 3 32 0 - 0 l0, kshiftlw 1 3 32 1 - 0 l0, kshiftld 1 3 33 0 - 0 l0, kshiftlq 1 3 33 1 - 0 l0, "
+        "kshiftrb 1 3 30 0 - 0 l0, kshiftrw 1 3 30 1 - 0 l0, kshiftrd 1 3 31 0 - 0 l0, kshiftrq 1 3 31 1 - 0 l0"
+    ),
+    "kte": "ktestb 1 1 99 0 - 0 l0, ktestw 0 1 99 0 - 0 l0, ktestd 1 1 99 1 - 0 l0, ktestq 0 1 99 1 - 0 l0",
+    "kun": "kunpckbw 1 1 4B 0 - 0 l1, kunpckwd 0 1 4B 0 - 0 l1, kunpckdq 0 1 4B 1 - 0 l1",
+    "kxn": "kxnorb 1 1 46 0 - 0 l1, kxnorw 0 1 46 0 - 0 l1, kxnord 1 1 46 1 - 0 l1, kxnorq 0 1 46 1 - 0 l1",
+    "kxo": "kxorb 1 1 47 0 - 0 l1, kxorw 0 1 47 0 - 0 l1, kxord 1 1 47 1 - 0 l1, kxorq 0 1 47 1 - 0 l1",
+    "vad": "vaddps 0 1 58 0 0 64, vaddpd 1 1 58 0 1 64, vaddss 2 1 58 0 0 -4, vaddsd 3 1 58 0 1 -8",
+    "val": "valignd 1 3 03 - 0 64, valignq 1 3 03 - 1 64",
+    "van": "vandps 0 1 54 0 0 64, vandpd 1 1 54 0 1 64, vandnps 0 1 55 0 0 64, vandnpd 1 1 55 0 1 64",
+    "vbl": "vblendmps 1 2 65 - 0 64, vblendmpd 1 2 65 - 1 64",
+    "vbr": (
+        "vbroadcastss 1 2 18 0 0 -4, vbroadcastsd 1 2 19 0 1 -8, vbroadcastf128 1 2 1A 0 - -16, "
+        "vbroadcasti128 1 2 5A 0 - -16, vbroadcastf32x2 1 2 19 - 0 -8, vbroadcastf32x4 1 2 1A - 0 -16, "
+        "vbroadcastf64x2 1 2 1A - 1 -16, vbroadcastf32x8 1 2 1B - 0 -32, vbroadcastf64x4 1 2 1B - 1 -32, "
+        "vbroadcasti32x2 1 2 59 - 0 -8, vbroadcasti32x4 1 2 5A - 0 -16, vbroadcasti64x2 1 2 5A - 1 -16, "
+        "vbroadcasti32x8 1 2 5B - 0 -32, vbroadcasti64x4 1 2 5B - 1 -32"
+    ),
+    "vcm": "vcmpps 0 1 C2 - 0 64, vcmppd 1 1 C2 - 1 64, vcmpss 2 1 C2 - 0 -4, vcmpsd 3 1 C2 - 1 -8",
+    "vco": "vcomiss 0 1 2F 0 0 -4, vcomisd 1 1 2F 0 1 -8, vcompressps 1 2 8A - 0 -4 mr, vcompresspd 1 2 8A - 1 -8 mr",
+    "vcv": (
+        "vcvtdq2ps 0 1 5B 0 0 64, vcvtps2dq 1 1 5B 0 0 64, vcvttps2dq 2 1 5B 0 0 64, vcvtudq2ps 3 1 7A - 0 64, "
+        "vcvtps2udq 0 1 79 - 0 64, vcvttps2udq 0 1 78 - 0 64, vcvtqq2ps 0 1 5B - 1 64, vcvtuqq2ps 3 1 7A - 1 64, "
+        "vcvtdq2pd 2 1 E6 0 0 32, vcvtudq2pd 2 1 7A - 0 32, vcvtqq2pd 2 1 E6 - 1 64, vcvtuqq2pd 2 1 7A - 1 64, "
+        "vcvtpd2dq 3 1 E6 0 1 64, vcvttpd2dq 1 1 E6 0 1 64, vcvtpd2udq 0 1 79 - 1 64, vcvttpd2udq 0 1 78 - 1 64, "
+        "vcvtps2qq 1 1 7B - 0 32, vcvttps2qq 1 1 7A - 0 32, vcvtps2uqq 1 1 79 - 0 32, vcvttps2uqq 1 1 78 - 0 32, "
+        "vcvtpd2qq 1 1 7B - 1 64, vcvttpd2qq 1 1 7A - 1 64, vcvtpd2uqq 1 1 79 - 1 64, vcvttpd2uqq 1 1 78 - 1 64, "
+        "vcvtps2pd 0 1 5A 0 0 32, vcvtpd2ps 1 1 5A 0 1 64, vcvtss2sd 2 1 5A 0 0 -4, vcvtsd2ss 3 1 5A 0 1 -8, "
+        "vcvtph2ps 1 2 13 0 0 32, vcvtps2ph 1 3 1D 0 0 32 mr, vcvtneps2bf16 2 2 72 - 0 64, "
+        "vcvtne2ps2bf16 3 2 72 - 0 64, vcvtsi2ss 2 1 2A 0 0 -4, vcvtsi2ssq 2 1 2A 1 1 -8, "
+        "vcvtusi2ss 2 1 7B - 0 -4, vcvtusi2ssq 2 1 7B - 1 -8, vcvtss2si 2 1 2D 0 0 -4, vcvtss2siq 2 1 2D 1 1 -4, "
+        "vcvtss2usi 2 1 79 - 0 -4, vcvtss2usiq 2 1 79 - 1 -4, vcvttss2si 2 1 2C 0 0 -4, vcvttss2siq 2 1 2C 1 1 -4, "
+        "vcvttss2usi 2 1 78 - 0 -4, vcvttss2usiq 2 1 78 - 1 -4, vcvtsi2sd 3 1 2A 0 0 -4, vcvtsi2sdq 3 1 2A 1 1 -8, "
+        "vcvtusi2sd 3 1 7B - 0 -4, vcvtusi2sdq 3 1 7B - 1 -8, vcvtsd2si 3 1 2D 0 0 -8, vcvtsd2siq 3 1 2D 1 1 -8, "
+        "vcvtsd2usi 3 1 79 - 0 -8, vcvtsd2usiq 3 1 79 - 1 -8, vcvttsd2si 3 1 2C 0 0 -8, vcvttsd2siq 3 1 2C 1 1 -8, "
+        "vcvttsd2usi 3 1 78 - 0 -8, vcvttsd2usiq 3 1 78 - 1 -8"
+    ),
+    "vdi": "vdivps 0 1 5E 0 0 64, vdivpd 1 1 5E 0 1 64, vdivss 2 1 5E 0 0 -4, vdivsd 3 1 5E 0 1 -8",
+    "vdp": "vdpbf16ps 2 2 52 - 0 64",
+    "vex": (
+        "vexpandps 1 2 88 - 0 -4, vexpandpd 1 2 88 - 1 -8, vextractf128 1 3 19 0 - -16 mr, "
+        "vextractf32x4 1 3 19 - 0 -16 mr, vextractf64x2 1 3 19 - 1 -16 mr, vextractf32x8 1 3 1B - 0 -32 mr, "
+        "vextractf64x4 1 3 1B - 1 -32 mr, vextracti128 1 3 39 0 - -16 mr, vextracti32x4 1 3 39 - 0 -16 mr, "
+        "vextracti64x2 1 3 39 - 1 -16 mr, vextracti32x8 1 3 3B - 0 -32 mr, vextracti64x4 1 3 3B - 1 -32 mr, "
+        "vextractps 1 3 17 0 0 -4 mr"
+    ),
+    "vfi": (
+        "vfixupimmps 1 3 54 - 0 64, vfixupimmpd 1 3 54 - 1 64, vfixupimmss 1 3 55 - 0 -4, "
+        "vfixupimmsd 1 3 55 - 1 -8"
+    ),
+    "vfm": (
+        "vfmaddsub132ps 1 2 96 0 0 64, vfmaddsub132pd 1 2 96 1 1 64, vfmaddsub213ps 1 2 A6 0 0 64, "
+        "vfmaddsub213pd 1 2 A6 1 1 64, vfmaddsub231ps 1 2 B6 0 0 64, vfmaddsub231pd 1 2 B6 1 1 64, "
+        "vfmsubadd132ps 1 2 97 0 0 64, vfmsubadd132pd 1 2 97 1 1 64, vfmsubadd213ps 1 2 A7 0 0 64, "
+        "vfmsubadd213pd 1 2 A7 1 1 64, vfmsubadd231ps 1 2 B7 0 0 64, vfmsubadd231pd 1 2 B7 1 1 64, "
+        "vfmadd132ps 1 2 98 0 0 64, vfmadd132pd 1 2 98 1 1 64, vfmadd132ss 1 2 99 0 0 -4, "
+        "vfmadd132sd 1 2 99 1 1 -8, vfmadd213ps 1 2 A8 0 0 64, vfmadd213pd 1 2 A8 1 1 64, "
+        "vfmadd213ss 1 2 A9 0 0 -4, vfmadd213sd 1 2 A9 1 1 -8, vfmadd231ps 1 2 B8 0 0 64, "
+        "vfmadd231pd 1 2 B8 1 1 64, vfmadd231ss 1 2 B9 0 0 -4, vfmadd231sd 1 2 B9 1 1 -8, "
+        "vfmsub132ps 1 2 9A 0 0 64, vfmsub132pd 1 2 9A 1 1 64, vfmsub132ss 1 2 9B 0 0 -4, "
+        "vfmsub132sd 1 2 9B 1 1 -8, vfmsub213ps 1 2 AA 0 0 64, vfmsub213pd 1 2 AA 1 1 64, "
+        "vfmsub213ss 1 2 AB 0 0 -4, vfmsub213sd 1 2 AB 1 1 -8, vfmsub231ps 1 2 BA 0 0 64, "
+        "vfmsub231pd 1 2 BA 1 1 64, vfmsub231ss 1 2 BB 0 0 -4, vfmsub231sd 1 2 BB 1 1 -8"
+    ),
+    "vfn": (
+        "vfnmadd132ps 1 2 9C 0 0 64, vfnmadd132pd 1 2 9C 1 1 64, vfnmadd132ss 1 2 9D 0 0 -4, "
+        "vfnmadd132sd 1 2 9D 1 1 -8, vfnmadd213ps 1 2 AC 0 0 64, vfnmadd213pd 1 2 AC 1 1 64, "
+        "vfnmadd213ss 1 2 AD 0 0 -4, vfnmadd213sd 1 2 AD 1 1 -8, vfnmadd231ps 1 2 BC 0 0 64, "
+        "vfnmadd231pd 1 2 BC 1 1 64, vfnmadd231ss 1 2 BD 0 0 -4, vfnmadd231sd 1 2 BD 1 1 -8, "
+        "vfnmsub132ps 1 2 9E 0 0 64, vfnmsub132pd 1 2 9E 1 1 64, vfnmsub132ss 1 2 9F 0 0 -4, "
+        "vfnmsub132sd 1 2 9F 1 1 -8, vfnmsub213ps 1 2 AE 0 0 64, vfnmsub213pd 1 2 AE 1 1 64, "
+        "vfnmsub213ss 1 2 AF 0 0 -4, vfnmsub213sd 1 2 AF 1 1 -8, vfnmsub231ps 1 2 BE 0 0 64, "
+        "vfnmsub231pd 1 2 BE 1 1 64, vfnmsub231ss 1 2 BF 0 0 -4, vfnmsub231sd 1 2 BF 1 1 -8"
+    ),
+    "vfp": "vfpclassps 1 3 66 - 0 64, vfpclasspd 1 3 66 - 1 64, vfpclassss 1 3 67 - 0 -4, vfpclasssd 1 3 67 - 1 -8",
+    "vga": (
+        "vgatherdps 1 2 92 - 0 -4 vsib, vgatherdpd 1 2 92 - 1 -8 vsib, vgatherqps 1 2 93 - 0 -4 vsib, "
+        "vgatherqpd 1 2 93 - 1 -8 vsib"
+    ),
+    "vge": (
+        "vgetexpps 1 2 42 - 0 64, vgetexppd 1 2 42 - 1 64, vgetexpss 1 2 43 - 0 -4, vgetexpsd 1 2 43 - 1 -8, "
+        "vgetmantps 1 3 26 - 0 64, vgetmantpd 1 3 26 - 1 64, vgetmantss 1 3 27 - 0 -4, vgetmantsd 1 3 27 - 1 -8"
+    ),
+    "vin": (
+        "vinsertf128 1 3 18 0 - -16, vinsertf32x4 1 3 18 - 0 -16, vinsertf64x2 1 3 18 - 1 -16, "
+        "vinsertf32x8 1 3 1A - 0 -32, vinsertf64x4 1 3 1A - 1 -32, vinserti128 1 3 38 0 - -16, "
+        "vinserti32x4 1 3 38 - 0 -16, vinserti64x2 1 3 38 - 1 -16, vinserti32x8 1 3 3A - 0 -32, "
+        "vinserti64x4 1 3 3A - 1 -32, vinsertps 1 3 21 0 0 -4"
+    ),
+    "vma": "vmaxps 0 1 5F 0 0 64, vmaxpd 1 1 5F 0 1 64, vmaxss 2 1 5F 0 0 -4, vmaxsd 3 1 5F 0 1 -8",
+    "vmi": "vminps 0 1 5D 0 0 64, vminpd 1 1 5D 0 1 64, vminss 2 1 5D 0 0 -4, vminsd 3 1 5D 0 1 -8",
+    "vmo": (
+        "vmovups 0 1 10 0 0 64, vmovupd 1 1 10 0 1 64, vmovups_store 0 1 11 0 0 64 mr, "
+        "vmovupd_store 1 1 11 0 1 64 mr, vmovaps 0 1 28 0 0 64, vmovapd 1 1 28 0 1 64, "
+        "vmovaps_store 0 1 29 0 0 64 mr, vmovapd_store 1 1 29 0 1 64 mr, vmovdqu 2 1 6F 0 - 64, "
+        "vmovdqa 1 1 6F 0 - 64, vmovdqu_store 2 1 7F 0 - 64 mr, vmovdqa_store 1 1 7F 0 - 64 mr, "
+        "vmovdqu8 3 1 6F - 0 64, vmovdqu8_store 3 1 7F - 0 64 mr, vmovdqu16 3 1 6F - 1 64, "
+        "vmovdqu16_store 3 1 7F - 1 64 mr, vmovdqu32 2 1 6F - 0 64, vmovdqu32_store 2 1 7F - 0 64 mr, "
+        "vmovdqu64 2 1 6F - 1 64, vmovdqu64_store 2 1 7F - 1 64 mr, vmovdqa32 1 1 6F - 0 64, "
+        "vmovdqa32_store 1 1 7F - 0 64 mr, vmovdqa64 1 1 6F - 1 64, vmovdqa64_store 1 1 7F - 1 64 mr, "
+        "vmovntps_store 0 1 2B 0 0 64 mr, vmovntpd_store 1 1 2B 0 1 64 mr, vmovntdq_store 1 1 E7 0 0 64 mr, "
+        "vmovntdqa 1 2 2A 0 0 64, vmovss 2 1 10 0 0 -4, vmovsd 3 1 10 0 1 -8, vmovss_store 2 1 11 0 0 -4 mr, "
+        "vmovsd_store 3 1 11 0 1 -8 mr, vmovd 1 1 6E 0 0 -4, vmovd_general 1 1 7E 0 0 -4 mr, "
+        "vmovd_store 1 1 7E 0 0 -4 mr, vmovq 1 1 6E 1 1 -8, vmovq_general 1 1 7E 1 1 -8 mr, "
+        "vmovq_load 2 1 7E 0 1 -8, vmovq_store 1 1 D6 0 1 -8 mr, vmovsldup 2 1 12 0 0 64, vmovshdup 2 1 16 0 0 64, "
+        "vmovddup 3 1 12 0 1 64 dup, vmovhlps 0 1 12 0 0 -8, vmovlhps 0 1 16 0 0 -8, vmovlps 0 1 12 0 0 -8, "
+        "vmovlps_store 0 1 13 0 0 -8 mr, vmovhps 0 1 16 0 0 -8, vmovhps_store 0 1 17 0 0 -8 mr, "
+        "vmovlpd 1 1 12 0 1 -8, vmovlpd_store 1 1 13 0 1 -8 mr, vmovhpd 1 1 16 0 1 -8, "
+        "vmovhpd_store 1 1 17 0 1 -8 mr, vmovmskps 0 1 50 0 - 0, vmovmskpd 1 1 50 0 - 0"
+    ),
+    "vmu": "vmulps 0 1 59 0 0 64, vmulpd 1 1 59 0 1 64, vmulss 2 1 59 0 0 -4, vmulsd 3 1 59 0 1 -8",
+    "vor": "vorps 0 1 56 0 0 64, vorpd 1 1 56 0 1 64",
+    "vpa": (
+        "vpaddb 1 1 FC 0 0 64, vpaddw 1 1 FD 0 0 64, vpaddd 1 1 FE 0 0 64, vpaddq 1 1 D4 0 1 64, "
+        "vpaddsb 1 1 EC 0 0 64, vpaddsw 1 1 ED 0 0 64, vpaddusb 1 1 DC 0 0 64, vpaddusw 1 1 DD 0 0 64, "
+        "vpavgb 1 1 E0 0 0 64, vpavgw 1 1 E3 0 0 64, vpabsb 1 2 1C 0 0 64, vpabsw 1 2 1D 0 0 64, "
+        "vpabsd 1 2 1E 0 0 64, vpabsq 1 2 1F - 1 64, vpacksswb 1 1 63 0 0 64, vpackuswb 1 1 67 0 0 64, "
+        "vpackssdw 1 1 6B 0 0 64, vpackusdw 1 2 2B 0 0 64, vpand 1 1 DB 0 - 64, vpandd 1 1 DB - 0 64, "
+        "vpandq 1 1 DB - 1 64, vpandn 1 1 DF 0 - 64, vpandnd 1 1 DF - 0 64, vpandnq 1 1 DF - 1 64, "
+        "vpalignr 1 3 0F 0 0 64"
+    ),
+    "vpb": (
+        "vpblendmb 1 2 66 - 0 64, vpblendmw 1 2 66 - 1 64, vpblendmd 1 2 64 - 0 64, vpblendmq 1 2 64 - 1 64, "
+        "vpbroadcastb 1 2 78 0 0 -1, vpbroadcastw 1 2 79 0 0 -2, vpbroadcastd 1 2 58 0 0 -4, "
+        "vpbroadcastq 1 2 59 0 1 -8, vpbroadcastb_general 1 2 7A - 0 0, vpbroadcastw_general 1 2 7B - 0 0, "
+        "vpbroadcastd_general 1 2 7C - 0 0, vpbroadcastq_general 1 2 7C - 1 0"
+    ),
+    "vpc": (
+        "vpconflictd 1 2 C4 - 0 64, vpconflictq 1 2 C4 - 1 64, vpcmpb 1 3 3F - 0 64, vpcmpw 1 3 3F - 1 64, "
+        "vpcmpd 1 3 1F - 0 64, vpcmpq 1 3 1F - 1 64, vpcmpub 1 3 3E - 0 64, vpcmpuw 1 3 3E - 1 64, "
+        "vpcmpud 1 3 1E - 0 64, vpcmpuq 1 3 1E - 1 64, vpcmpeqb 1 1 74 - 0 64, vpcmpeqw 1 1 75 - 0 64, "
+        "vpcmpeqd 1 1 76 - 0 64, vpcmpeqq 1 2 29 - 1 64, vpcmpgtb 1 1 64 - 0 64, vpcmpgtw 1 1 65 - 0 64, "
+        "vpcmpgtd 1 1 66 - 0 64, vpcmpgtq 1 2 37 - 1 64, vpcompressd 1 2 8B - 0 -4 mr, "
+        "vpcompressq 1 2 8B - 1 -8 mr"
+    ),
+    "vpd": "vpdpbusd 1 2 50 - 0 64, vpdpwssd 1 2 52 - 0 64",
+    "vpe": (
+        "vpexpandd 1 2 89 - 0 -4, vpexpandq 1 2 89 - 1 -8, vpermilps 1 2 0C 0 0 64, vpermilpd 1 2 0D 0 1 64, "
+        "vpermilps_imm 1 3 04 0 0 64, vpermilpd_imm 1 3 05 0 1 64, vpermb 1 2 8D - 0 64, vpermw 1 2 8D - 1 64, "
+        "vpermd 1 2 36 0 0 64, vpermq 1 2 36 - 1 64, vpermps 1 2 16 0 0 64, vpermpd 1 2 16 - 1 64, "
+        "vpermq_imm 1 3 00 1 1 64, vpermpd_imm 1 3 01 1 1 64, vpermi2b 1 2 75 - 0 64, vpermi2w 1 2 75 - 1 64, "
+        "vpermi2d 1 2 76 - 0 64, vpermi2q 1 2 76 - 1 64, vpermi2ps 1 2 77 - 0 64, vpermi2pd 1 2 77 - 1 64, "
+        "vpermt2b 1 2 7D - 0 64, vpermt2w 1 2 7D - 1 64, vpermt2d 1 2 7E - 0 64, vpermt2q 1 2 7E - 1 64, "
+        "vpermt2ps 1 2 7F - 0 64, vpermt2pd 1 2 7F - 1 64, vperm2f128 1 3 06 0 - 64, vperm2i128 1 3 46 0 - 64, "
+        "vpextrb 1 3 14 0 0 -1 mr, vpextrw_store 1 3 15 0 0 -2 mr, vpextrd 1 3 16 0 0 -4 mr, "
+        "vpextrq 1 3 16 1 1 -8 mr, vpextrw 1 1 C5 0 0 0"
+    ),
+    "vpg": (
+        "vpgatherdd 1 2 90 - 0 -4 vsib, vpgatherdq 1 2 90 - 1 -8 vsib, vpgatherqd 1 2 91 - 0 -4 vsib, "
+        "vpgatherqq 1 2 91 - 1 -8 vsib"
+    ),
+    "vpi": "vpinsrb 1 3 20 0 0 -1, vpinsrw 1 1 C4 0 0 -2, vpinsrd 1 3 22 0 0 -4, vpinsrq 1 3 22 1 1 -8",
+    "vpl": "vplzcntd 1 2 44 - 0 64, vplzcntq 1 2 44 - 1 64",
+    "vpm": (
+        "vpmovmskb 1 1 D7 0 - 0, vpmullw 1 1 D5 0 0 64, vpmulld 1 2 40 0 0 64, vpmullq 1 2 40 - 1 64, "
+        "vpmuludq 1 1 F4 0 1 64, vpmuldq 1 2 28 0 1 64, vpmulhw 1 1 E5 0 0 64, vpmulhuw 1 1 E4 0 0 64, "
+        "vpmulhrsw 1 2 0B 0 0 64, vpmaddwd 1 1 F5 0 0 64, vpmaddubsw 1 2 04 0 0 64, vpmadd52luq 1 2 B4 - 1 64, "
+        "vpmadd52huq 1 2 B5 - 1 64, vpminsb 1 2 38 0 0 64, vpminsw 1 1 EA 0 0 64, vpminsd 1 2 39 0 0 64, "
+        "vpminsq 1 2 39 - 1 64, vpmaxsb 1 2 3C 0 0 64, vpmaxsw 1 1 EE 0 0 64, vpmaxsd 1 2 3D 0 0 64, "
+        "vpmaxsq 1 2 3D - 1 64, vpminub 1 1 DA 0 0 64, vpminuw 1 2 3A 0 0 64, vpminud 1 2 3B 0 0 64, "
+        "vpminuq 1 2 3B - 1 64, vpmaxub 1 1 DE 0 0 64, vpmaxuw 1 2 3E 0 0 64, vpmaxud 1 2 3F 0 0 64, "
+        "vpmaxuq 1 2 3F - 1 64, vpmovm2b 2 2 28 - 0 0, vpmovm2w 2 2 28 - 1 0, vpmovm2d 2 2 38 - 0 0, "
+        "vpmovm2q 2 2 38 - 1 0, vpmovb2m 2 2 29 - 0 0, vpmovw2m 2 2 29 - 1 0, vpmovd2m 2 2 39 - 0 0, "
+        "vpmovq2m 2 2 39 - 1 0, vpmovsxbw 1 2 20 0 0 32, vpmovsxbd 1 2 21 0 0 16, vpmovsxbq 1 2 22 0 0 8, "
+        "vpmovsxwd 1 2 23 0 0 32, vpmovsxwq 1 2 24 0 0 16, vpmovsxdq 1 2 25 0 0 32, vpmovzxbw 1 2 30 0 0 32, "
+        "vpmovzxbd 1 2 31 0 0 16, vpmovzxbq 1 2 32 0 0 8, vpmovzxwd 1 2 33 0 0 32, vpmovzxwq 1 2 34 0 0 16, "
+        "vpmovzxdq 1 2 35 0 0 32, vpmovwb 2 2 30 - 0 32 mr, vpmovdb 2 2 31 - 0 16 mr, vpmovqb 2 2 32 - 0 8 mr, "
+        "vpmovdw 2 2 33 - 0 32 mr, vpmovqw 2 2 34 - 0 16 mr, vpmovqd 2 2 35 - 0 32 mr, vpmovswb 2 2 20 - 0 32 mr, "
+        "vpmovsdb 2 2 21 - 0 16 mr, vpmovsqb 2 2 22 - 0 8 mr, vpmovsdw 2 2 23 - 0 32 mr, "
+        "vpmovsqw 2 2 24 - 0 16 mr, vpmovsqd 2 2 25 - 0 32 mr, vpmovuswb 2 2 10 - 0 32 mr, "
+        "vpmovusdb 2 2 11 - 0 16 mr, vpmovusqb 2 2 12 - 0 8 mr, vpmovusdw 2 2 13 - 0 32 mr, "
+        "vpmovusqw 2 2 14 - 0 16 mr, vpmovusqd 2 2 15 - 0 32 mr"
+    ),
+    "vpo": (
+        "vpor 1 1 EB 0 - 64, vpord 1 1 EB - 0 64, vporq 1 1 EB - 1 64, vpopcntb 1 2 54 - 0 64, "
+        "vpopcntw 1 2 54 - 1 64, vpopcntd 1 2 55 - 0 64, vpopcntq 1 2 55 - 1 64"
+    ),
+    "vpr": (
+        "vprold 1 1 72 - 0 64 /1, vprolq 1 1 72 - 1 64 /1, vprord 1 1 72 - 0 64 /0, vprorq 1 1 72 - 1 64 /0, "
+        "vprolvd 1 2 15 - 0 64, vprolvq 1 2 15 - 1 64, vprorvd 1 2 14 - 0 64, vprorvq 1 2 14 - 1 64"
+    ),
+    "vps": (
+        "vpsubb 1 1 F8 0 0 64, vpsubw 1 1 F9 0 0 64, vpsubd 1 1 FA 0 0 64, vpsubq 1 1 FB 0 1 64, "
+        "vpsubsb 1 1 E8 0 0 64, vpsubsw 1 1 E9 0 0 64, vpsubusb 1 1 D8 0 0 64, vpsubusw 1 1 D9 0 0 64, "
+        "vpsadbw 1 1 F6 0 0 64, vpsllw 1 1 F1 0 0 -16, vpslld 1 1 F2 0 0 -16, vpsllq 1 1 F3 0 1 -16, "
+        "vpsllw_imm 1 1 71 0 0 64 /6, vpslld_imm 1 1 72 0 0 64 /6, vpsllq_imm 1 1 73 0 1 64 /6, "
+        "vpsrlw 1 1 D1 0 0 -16, vpsrld 1 1 D2 0 0 -16, vpsrlq 1 1 D3 0 1 -16, vpsrlw_imm 1 1 71 0 0 64 /2, "
+        "vpsrld_imm 1 1 72 0 0 64 /2, vpsrlq_imm 1 1 73 0 1 64 /2, vpsraw 1 1 E1 0 0 -16, vpsrad 1 1 E2 0 0 -16, "
+        "vpsraq 1 1 E2 - 1 -16, vpsraw_imm 1 1 71 0 0 64 /4, vpsrad_imm 1 1 72 0 0 64 /4, "
+        "vpsraq_imm 1 1 72 - 1 64 /4, vpslldq 1 1 73 0 0 64 /7, vpsrldq 1 1 73 0 0 64 /3, vpsllvw 1 2 12 - 1 64, "
+        "vpsllvd 1 2 47 0 0 64, vpsllvq 1 2 47 1 1 64, vpsrlvw 1 2 10 - 1 64, vpsrlvd 1 2 45 0 0 64, "
+        "vpsrlvq 1 2 45 1 1 64, vpsravw 1 2 11 - 1 64, vpsravd 1 2 46 0 0 64, vpsravq 1 2 46 - 1 64, "
+        "vpshldw 1 3 70 - 1 64, vpshldd 1 3 71 - 0 64, vpshldq 1 3 71 - 1 64, vpshrdw 1 3 72 - 1 64, "
+        "vpshrdd 1 3 73 - 0 64, vpshrdq 1 3 73 - 1 64, vpshufb 1 2 00 0 0 64, vpshufd 1 1 70 0 0 64, "
+        "vpshufhw 2 1 70 0 0 64, vpshuflw 3 1 70 0 0 64, vpscatterdd 1 2 A0 - 0 -4 vsib, "
+        "vpscatterdq 1 2 A0 - 1 -8 vsib, vpscatterqd 1 2 A1 - 0 -4 vsib, vpscatterqq 1 2 A1 - 1 -8 vsib"
+    ),
+    "vpt": (
+        "vpternlogd 1 3 25 - 0 64, vpternlogq 1 3 25 - 1 64, vptestmb 1 2 26 - 0 64, vptestmw 1 2 26 - 1 64, "
+        "vptestmd 1 2 27 - 0 64, vptestmq 1 2 27 - 1 64, vptestnmb 2 2 26 - 0 64, vptestnmw 2 2 26 - 1 64, "
+        "vptestnmd 2 2 27 - 0 64, vptestnmq 2 2 27 - 1 64, vptest 1 2 17 0 - 64"
+    ),
+    "vpu": (
+        "vpunpcklbw 1 1 60 0 0 64, vpunpcklwd 1 1 61 0 0 64, vpunpckldq 1 1 62 0 0 64, vpunpcklqdq 1 1 6C 0 1 64, "
+        "vpunpckhbw 1 1 68 0 0 64, vpunpckhwd 1 1 69 0 0 64, vpunpckhdq 1 1 6A 0 0 64, vpunpckhqdq 1 1 6D 0 1 64"
+    ),
+    "vpx": "vpxor 1 1 EF 0 - 64, vpxord 1 1 EF - 0 64, vpxorq 1 1 EF - 1 64",
+    "vra": "vrangeps 1 3 50 - 0 64, vrangepd 1 3 50 - 1 64, vrangess 1 3 51 - 0 -4, vrangesd 1 3 51 - 1 -8",
+    "vrc": "vrcp14ps 1 2 4C - 0 64, vrcp14pd 1 2 4C - 1 64, vrcp14ss 1 2 4D - 0 -4, vrcp14sd 1 2 4D - 1 -8",
+    "vre": "vreduceps 1 3 56 - 0 64, vreducepd 1 3 56 - 1 64, vreducess 1 3 57 - 0 -4, vreducesd 1 3 57 - 1 -8",
+    "vrn": (
+        "vrndscaleps 1 3 08 - 0 64, vrndscalepd 1 3 09 - 1 64, vrndscaless 1 3 0A - 0 -4, "
+        "vrndscalesd 1 3 0B - 1 -8"
+    ),
+    "vro": "vroundps 1 3 08 0 - 64, vroundpd 1 3 09 0 - 64, vroundss 1 3 0A 0 - -4, vroundsd 1 3 0B 0 - -8",
+    "vrs": "vrsqrt14ps 1 2 4E - 0 64, vrsqrt14pd 1 2 4E - 1 64, vrsqrt14ss 1 2 4F - 0 -4, vrsqrt14sd 1 2 4F - 1 -8",
+    "vsc": (
+        "vscalefps 1 2 2C - 0 64, vscalefpd 1 2 2C - 1 64, vscalefss 1 2 2D - 0 -4, vscalefsd 1 2 2D - 1 -8, "
+        "vscatterdps 1 2 A2 - 0 -4 vsib, vscatterdpd 1 2 A2 - 1 -8 vsib, vscatterqps 1 2 A3 - 0 -4 vsib, "
+        "vscatterqpd 1 2 A3 - 1 -8 vsib"
+    ),
+    "vsh": (
+        "vshufps 0 1 C6 0 0 64, vshufpd 1 1 C6 0 1 64, vshuff32x4 1 3 23 - 0 64, vshuff64x2 1 3 23 - 1 64, "
+        "vshufi32x4 1 3 43 - 0 64, vshufi64x2 1 3 43 - 1 64"
+    ),
+    "vsq": "vsqrtps 0 1 51 0 0 64, vsqrtpd 1 1 51 0 1 64, vsqrtss 2 1 51 0 0 -4, vsqrtsd 3 1 51 0 1 -8",
+    "vsu": "vsubps 0 1 5C 0 0 64, vsubpd 1 1 5C 0 1 64, vsubss 2 1 5C 0 0 -4, vsubsd 3 1 5C 0 1 -8",
+    "vuc": "vucomiss 0 1 2E 0 0 -4, vucomisd 1 1 2E 0 1 -8",
+    "vun": "vunpcklps 0 1 14 0 0 64, vunpcklpd 1 1 14 0 1 64, vunpckhps 0 1 15 0 0 64, vunpckhpd 1 1 15 0 1 64",
+    "vxo": "vxorps 0 1 57 0 0 64, vxorpd 1 1 57 0 1 64",
+}
+
+
+class _Forms(dict[str, Form]):
+    """Forms by name, read from the table when they are first asked for."""
+
+    def __missing__(self, name: str) -> Form:
+        entry = _entry(name)
+        if not entry:
+            raise KeyError(name)
+        _, pp, space, opcode, vex, evex, unit, *how = entry.split(" ")
+        form = self[name] = (
+            int(pp), int(space), int(opcode, 16), None if vex == "-" else int(vex), None if evex == "-" else int(evex),
+            int(unit), how[0] if how else "",
+        )  # fmt: skip
+        return form
+
+    def __contains__(self, name: Any) -> bool:
+        return bool(_entry(name))
+
+    def names(self) -> Iterator[str]:
+        """All that there are."""
+        return (entry.partition(" ")[0] for group in _FORMS.values() for entry in group.split(", "))
+
+
+def _entry(name: str) -> str:
+    """What the table says of an instruction, "" if it is not there. (No name is the end of another.)"""
+    group = _FORMS.get(name[:3], "")
+    at = group.find(name + " ")
+    return group[at:].partition(",")[0] if at >= 0 else ""
+
+
+VECTOR: Final = _Forms()
+#: Those that have another form, called name_imm, for a number in the place of their last register.
+BY_NUMBER: Final = frozenset((
+    "vpsllw", "vpslld", "vpsllq", "vpsrlw", "vpsrld", "vpsrlq", "vpsraw", "vpsrad", "vpsraq", "vpermilps", "vpermilpd",
+    "vpermq", "vpermpd",
+))  # fmt: skip
 #: Those whose results are half as long as their operands.
 HALF_RESULTS: Final = (
     "vcvtpd2ps", "vcvtpd2dq", "vcvttpd2dq", "vcvtpd2udq", "vcvttpd2udq", "vcvtqq2ps", "vcvtuqq2ps", "vcvtneps2bf16",

@@ -10,6 +10,7 @@ from typing import Any, Final
 from hilo.backend.x86.encode import Place
 from hilo.backend.x86.instructions import (
     ARITHMETIC,
+    BY_NUMBER,
     FETCHES,
     HALF_RESULTS,
     PAIRS,
@@ -41,7 +42,7 @@ def register(kind: str, number: int) -> str:
 
 
 def _form(name: str, imm: bool) -> Form:
-    return (VECTOR.get(name + "_imm") if imm else None) or VECTOR[name]
+    return VECTOR[f"{name}_imm" if imm and name in BY_NUMBER else name]
 
 
 def kinds(name: str, length: int, imm: bool = False) -> tuple[str, str]:
