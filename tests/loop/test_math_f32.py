@@ -11,6 +11,8 @@ from scipy import special
 
 from hilo.ir import dtypes
 from hilo.loop import math
+from hilo.loop.builder import Builder
+from hilo.loop.element import Elem
 from hilo.ops import numeric_special
 
 Arr = np.ndarray
@@ -98,3 +100,22 @@ def test_reduction_at_multiples_of_half_pi() -> None:
     x = (n * (np.pi / 2)).astype(np.float32)
     for fn, reference in ((math.sine, np.sin), (math.cosine, np.cos), (math.tan, np.tan)):
         assert ulps(native(fn, dtypes.f32)(x), reference(x.astype(np.float64))).max() <= 1.7
+
+
+@pytest.mark.parametrize("power", [-1, -3, -13, -14, 1])
+@pytest.mark.parametrize("dtype", [dtypes.f32, dtypes.f64], ids=str)
+def test_exponential_of_a_part_is_that_of_the_product(dtype: dtypes.DType, power: int) -> None:
+    """A factor that is a power of two enters the constants, which changes no bit."""
+    c = 2.0**power
+    given = [every_nth_f32(30_011), RNG.uniform(-900, 900, 50_000)]
+    if dtype is dtypes.f64:
+        given.append(RNG.integers(0, 1 << 64, 50_000, dtype=np.uint64).view(np.float64))
+    with np.errstate(all="ignore"):
+        x = np.concatenate(given).astype(dtype.np)
+        product = x * np.asarray(c, dtype.np)
+
+    def of_part(b: Builder, e: Elem) -> Elem:
+        return math.exponential(b, Elem(dtype, b.fmul(e.re, c)))
+
+    got, want = native(of_part, dtype)(x), native(math.exponential, dtype)(product)
+    np.testing.assert_array_equal(got.view(f"u{dtype.itemsize}"), want.view(f"u{dtype.itemsize}"))

@@ -25,7 +25,7 @@ THEMES: Final[dict[str, str]] = {
     "units": "",
     "slicing": "concatenate dynamic_slice dynamic_update_slice gather pad slice",
     "dot": "dot_general dynamic_slice transpose",
-    "reduce": "map reduce",
+    "reduce": "exponential map reduce",
     "control": "case get_tuple_element if",
     "loops": "while",
     "captures": "case if reduce while",

@@ -1,18 +1,32 @@
-"""Rules about reduce and map: reductions of nothing, and scalar functions mapped over tensors."""
+"""Rules about reduce and map: reductions of nothing, scaled ones, and scalar functions mapped over tensors."""
 
 from __future__ import annotations
 
-from hilo.ir.dtypes import DType
+import numpy as np
+
+from hilo.ir.dtypes import DType, bf16, f32, f64
 from hilo.ir.module import region
 from hilo.ir.op import Op
 from hilo.ir.types import Results, TensorType
 from hilo.ops.regions import sole_op, widened
-from hilo.rewrite import PACK, RuleSet
-from hilo.rewrite.ops import add, broadcast_in_dim, map_, maximum, multiply, reduce, reshape, subtract, transpose
-from hilo.rewrite.pattern import COMMUTATIVE
+from hilo.rewrite import PACK, RuleSet, Var
+from hilo.rewrite.ops import (
+    add,
+    broadcast_in_dim,
+    exponential,
+    map_,
+    maximum,
+    multiply,
+    reduce,
+    reshape,
+    subtract,
+    transpose,
+)
+from hilo.rewrite.pattern import COMMUTATIVE, splat
 from hilo.rewrite.rules import arg
 
 REDUCE = RuleSet("reduce")
+x, d = Var("x"), Var("d")
 
 
 def _reduce_units(t: DType) -> list[Op]:
@@ -87,6 +101,53 @@ def reduce_of_transpose(op: Op) -> Op | None:
         return None
     changed = op.attrs.replace(dimensions=tuple(sorted(p[d] for d in dims)))
     return op.kind.make((op.operands[0].operands[0], op.operands[1]), changed)
+
+
+def _softmax_examples(t: DType) -> list[Op]:
+    s = TensorType(t)
+
+    def distances(x: Op, shape: tuple[int, ...]) -> Op:
+        low = splat(-np.inf, s)
+        most = reduce(x, low, dimensions=(1,), body=region([s, s], lambda a, b: maximum(a, b)))
+        same = reshape(x, type=TensorType(t, shape)) if shape != x.shape else x
+        return subtract(same, broadcast_in_dim(most, broadcast_dimensions=(len(shape) - 2,), type=same.tensor))
+
+    return [
+        exponential(distances(multiply(arg(t, 3, 4), splat(c, TensorType(t, (3, 4)))), shape))
+        for c in (0.125, 2.0**-12, 1.0)
+        for shape in ((3, 4), (1, 3, 4))
+    ]
+
+
+@REDUCE.rule(
+    exponential(subtract(x, broadcast_in_dim(reduce.any.once().named("m"), broadcast_dimensions=d)).once().named("s")),
+    example=_softmax_examples,
+)
+def exponential_of_scaled_distance(op: Op, x: Op, m: Op, s: Op) -> Op | None:
+    """exp(x c - max(x c)) is exp((x - max(x)) c) for a c = 2^-k, with which products are exact: the greatest is found
+    without a product, and the one that is left costs nothing (loop.math).
+
+    Differences are those of subnormals, whose exponential is 1, and those beyond the type's range: c times that is so
+    far from 0 still that the exponential is 0 (or infinite), except in f16.
+    """
+    product = x.operands[0] if x.kind.name == "reshape" else x
+    if product.kind.name != "multiply" or len(m.operands) != 2 or m.operands[0] is not product:
+        return None
+    (y, c), least = product.operands, m.operands[1]
+    if sole_op(m.attrs["body"]) != "maximum" or op.dtype not in (f32, f64, bf16):
+        return None
+    if _value(least) != -np.inf or not 2.0**-13 <= (factor := _value(c)) < 1.0 or np.frexp(factor)[0] != 0.5:
+        return None
+    spread = s.operands[1].with_operands((m.with_operands((y, least)),))
+    near = y if x is product else x.with_operands((y,))
+    return op.with_operands((multiply(subtract(near, spread), splat(factor, op.tensor)),))
+
+
+def _value(x: Op) -> float:
+    """What the constant `x` is everywhere; NaN if it is none, or has several values."""
+    if x.kind.name != "constant" or not x.attrs["value"].is_splat:
+        return np.nan
+    return float(x.attrs["value"].scalar)
 
 
 def _map_examples(t: DType) -> list[Op]:

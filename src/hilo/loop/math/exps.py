@@ -9,6 +9,7 @@ has the bias added: then one shift of the sum's low bits makes 2^n.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import frexp
 from typing import Final
 
 from hilo.loop.builder import Builder
@@ -22,15 +23,15 @@ _RANGE: Final = {"f32": (-104.0, 89.0), "f64": (-746.0, 710.0)}
 _TANH_STEP: Final = 2.729
 
 
-def reduce(b: Builder, x: Node, shifter: Node, low: Node | None = None) -> tuple[Node, Node]:
-    """(t, r): t = shifter + rint(x / log 2); r = x (+ low) - rint(x / log 2) log 2."""
-    ln2 = LN2[x.type.scalar]
-    t = b.fma(x, LOG2E[x.type.scalar][0], shifter)
+def reduce(b: Builder, x: Node, shifter: Node, low: Node | None = None, c: float = 1.0) -> tuple[Node, Node]:
+    """(t, r): t = shifter + rint(c x / log 2); c r = c x (+ low) - rint(c x / log 2) log 2; c is a power of two."""
+    high, rest, _ = LN2[x.type.scalar]
+    t = b.fma(x, LOG2E[x.type.scalar][0] * c, shifter)
     n = b.fsub(t, shifter)
-    r = b.fma(n, -ln2[0], x)
+    r = b.fma(n, -high / c, x)
     if low is not None:
-        return t, b.fadd(r, b.fma(n, -ln2[1], low))
-    return t, b.fma(n, -ln2[1], r)
+        return t, b.fadd(r, b.fma(n, -rest, low))
+    return t, b.fma(n, -rest / c, r)
 
 
 def power_of_two(b: Builder, t: Node) -> Node:
@@ -43,14 +44,29 @@ def exp(b: Builder, x: Node, low: Node | None = None, upper: bool = True, halve:
     """exp(x), or exp(x + low) for a `low` that is small beside 1. `upper=False`: x is known not to overflow.
 
     `halve`: exp(x) / 2, which overflows later.
+
+    If x is y / 2^k, that product is left out: all that follows is done with y and with constants times powers of 2^k.
+    Each rounds as it would (where a product rounds as well, x is so small that the result is 1).
     """
     s = x.type.scalar
     shifter = fmt(x).shifter
+    x, c = (x, 1.0) if low is not None else _part(x)
     lo, hi = _RANGE[s]
-    x = clamp(b, x, lo, hi + halve if upper else None)
-    t, r = reduce(b, x, b.const(shifter, x.type), low)
+    x = clamp(b, x, lo / c, (hi + halve) / c if upper else None)
+    t, r = reduce(b, x, b.const(shifter, x.type), low, c)
     n = b.fsub(t, shifter + 1.0 if halve else shifter)
-    return b.scale(poly(b, r, [1.0, 1.0, *EXP[s]]), n)
+    factors = [a * c**k for k, a in enumerate([1.0, 1.0, *EXP[s]])]
+    return b.scale(poly(b, r, factors), n)
+
+
+def _part(x: Node) -> tuple[Node, float]:
+    """(y, c), x = y c: c is a power of two, 2^-13 to 1, by which x was made from y."""
+    if x.kind == "fmul":
+        for y, factor in (x.args, x.args[::-1]):
+            c = factor.const
+            if isinstance(c, float) and 2.0**-13 <= c < 1.0 and frexp(c)[0] == 0.5:
+                return y, c
+    return x, 1.0
 
 
 def exp_short(b: Builder, x: Node) -> Node:
