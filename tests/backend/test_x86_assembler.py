@@ -137,5 +137,5 @@ def test_what_is_not_there() -> None:
     "vaddps (%rax,%zmm99,4), %zmm1, %zmm2", "vmovaps %zmm1, %zmm2{%q1}", "vmovmskps %zmm1, %eax", "addq", "jxx there",
 ])  # fmt: skip
 def test_lines_that_are_not_known(line: str) -> None:
-    with pytest.raises(Error, match="unknown directive" if line[0] == "." else "not known"):
+    with pytest.raises(Error, match="not known"):
         assemble(Assembler(), [line])

@@ -36,7 +36,8 @@ _STEMS: Final = {
     *ARITHMETIC, *SHIFTS, *UNARY, *PAIRS, *TRIPLES, *FETCHES, "mov", "movabs", "test", "push", "pop", "bswap", "xchg",
     "xadd", "cmpxchg", "jmp", "call", *(f"cmov{c}" for c in CONDITIONS), *(f"set{c}" for c in CONDITIONS),
 }  # fmt: skip
-_JUMPS: Final = {"jmp": "", **{f"j{c}": c for c in CONDITIONS}}
+_JUMPS: Final[dict[str, str | None]] = {"jmp": None, **{f"j{c}": c for c in CONDITIONS}}
+_vector_code: Final = vector.__wrapped__  # lines are kept as a whole
 _MEMORY: Final = "mnXYZ"
 _COUNT_FIRST: Final = ("bzhi", "shlx", "sarx", "shrx", "bextr")  # what says how many bits is AT&T's first operand
 _SHORT: Final = {*ARITHMETIC, "imul"}  # their immediates may be single bytes
@@ -64,51 +65,51 @@ _MEANINGS: Final[dict[tuple[str, str], tuple[bool, str, int]]] = {}
 def assemble(assembler: Assembler, lines: Iterable[str]) -> None:
     """Add what the lines say. Raises `Error` for what is not known here."""
     code, seen = assembler.code, _SEEN
+    if len(seen) > _KEPT:
+        seen.clear()
     public: set[str] = set()
     functions: set[str] = set()
-    for line in lines:
-        known = seen.get(line)
-        if known is not None:
-            code += known
-        elif line[0] == "." and line[-1] != ":":
-            _direct(assembler, line, public, functions)
-        elif line[-1] == ":":
-            name = line[:-1]
-            if name in functions:
-                assembler.function(name, name not in public, 1)
+    line = ""
+    try:
+        for line in lines:
+            known = seen.get(line)
+            if known is not None:
+                code += known
+                continue
+            if (line[0] in ".jc" or line[-1] == ":") and _placed(assembler, line, public, functions):
+                continue
+            known, name, tail = _encoded(line)
+            if name is None:
+                code += known
+                seen[line] = known
             else:
-                assembler.label(name)
-        elif line[0] == "j" and (jump := _JUMPS.get(line.partition(" ")[0])) is not None and "*" not in line:
-            assembler.jump(line.partition(" ")[2], jump or None)
-        elif line.startswith("call") and "*" not in line:
-            assembler.call(line.partition(" ")[2])
-        else:
-            _add(assembler, line)
+                assembler.emit(known, name, tail)
+    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as e:
+        raise Error(f"assembly that is not known: {line!r}") from e
 
 
-def _direct(assembler: Assembler, line: str, public: set[str], functions: set[str]) -> None:
-    """Do what a directive says."""
+def _placed(assembler: Assembler, line: str, public: set[str], functions: set[str]) -> bool:
+    """Do what a label, directive, jump or call says; not if it is another line."""
     what, _, rest = line.partition(" ")
-    if what == ".p2align":
+    if line[-1] == ":":
+        name = line[:-1]
+        if name in functions:
+            assembler.function(name, name not in public, 1)
+        else:
+            assembler.label(name)
+    elif what in _JUMPS and rest[0] != "*":
+        assembler.jump(rest, _JUMPS[what])
+    elif what in ("call", "callq") and rest[0] != "*":
+        assembler.call(rest)
+    elif what == ".p2align":
         assembler.align(1 << int(rest))
     elif what == ".globl":
         public.add(rest)
     elif what == ".type":
         functions.add(rest.partition(",")[0])
-    elif what not in (".text", ".size"):
-        raise Error(f"assembly with the unknown directive {line!r}")
-
-
-def _add(assembler: Assembler, line: str) -> None:
-    try:
-        code, name, tail = _encoded(line)
-    except (KeyError, ValueError, TypeError, IndexError, OverflowError) as e:
-        raise Error(f"assembly that is not known: {line!r}") from e
-    assembler.emit(code, name, tail)
-    if name is None:
-        if len(_SEEN) >= _KEPT:
-            _SEEN.clear()
-        _SEEN[line] = code
+    else:
+        return what in (".text", ".size")
+    return True
 
 
 def _encoded(line: str) -> tuple[bytes, str | None, int]:
@@ -126,19 +127,17 @@ def _encoded(line: str) -> tuple[bytes, str | None, int]:
         meaning = (_vector if mnemonic[0] in "vk" else _plain)(mnemonic, kinds)
         _MEANINGS[mnemonic, kinds] = meaning
     of_vectors, name, size = meaning
-    imm: int | None = None
-    if kinds[0] == "i":
-        imm = operands.pop(0)[1]  # type: ignore[assignment]
-    _, to, mask, zero, _ = operands[-1]
+    imm: int | None = operands.pop(0)[1] if kinds[0] == "i" else None  # type: ignore[assignment]
     if not of_vectors:
         return _general(name, size, kinds, operands, imm)
+    _, to, mask, zero, _ = operands[-1]
     _, source, _, _, broadcast = operands[0]
     first = operands[1][1] if len(operands) == 3 else None
     if kinds[-1] in _MEMORY:
         to, source = source, to
     if broadcast:
         size = _length(name, broadcast)
-    code = vector(name, size, to, first, source, mask, zero, imm, broadcast > 0)  # type: ignore[arg-type]
+    code = _vector_code(name, size, to, first, source, mask, zero, imm, broadcast > 0)  # type: ignore[arg-type]
     if "n" in kinds:
         return code, str(source), 0 if imm is None else 1
     return code, None, 0
