@@ -19,7 +19,7 @@ from typing import Any, TypeVar, dataclass_transform, overload
 
 T = TypeVar("T")
 _NO_DEFAULT = object()
-_FEW = 48  # objects of a class that are filled in less time than it takes to write its `__init__`
+_FEW = 160  # objects of a class that are filled in less time than it takes to write its `__init__`
 
 
 class Field:
@@ -79,16 +79,24 @@ def _make(cls: Any, frozen: bool, eq: bool) -> Any:
         else:
             delattr(cls, name)
     cls.__record_fields__ = fields
-    cls.__match_args__ = tuple(fields)
-
+    names = cls.__match_args__ = tuple(fields)
+    then = hasattr(cls, "__post_init__")
+    put = object.__setattr__
     made = 0
 
     def first(self: Any, *args: Any, **kwargs: Any) -> None:
         nonlocal made
         made += 1
-        if made > _FEW or not _fill(self, fields, args, kwargs):
+        whole = not kwargs and len(args) == len(names)
+        values = args if whole else _complete(fields, names, args, kwargs) if made <= _FEW else None
+        if made > _FEW or values is None:
             cls.__init__ = _written_init(cls, fields, frozen)
             cls.__init__(self, *args, **kwargs)
+            return
+        for name, value in zip(names, values):
+            put(self, name, value)
+        if then:
+            self.__post_init__()
 
     if "__init__" not in own:
         cls.__init__ = first
@@ -103,21 +111,23 @@ def _make(cls: Any, frozen: bool, eq: bool) -> Any:
     return cls
 
 
-def _fill(value: Any, fields: dict[str, Field], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Set the fields of a new object; False if these are not its arguments."""
-    given = {**dict(zip(fields, args)), **kwargs}
-    if len(given) < len(args) + len(kwargs) or not given.keys() <= fields.keys():
-        return False
-    for name, f in fields.items():
-        field_value = given.get(name, f.default)
-        if field_value is _NO_DEFAULT:
-            if f.default_factory is None:
-                return False
-            field_value = f.default_factory()
-        object.__setattr__(value, name, field_value)
-    if hasattr(value, "__post_init__"):
-        value.__post_init__()
-    return True
+def _complete(fields: dict[str, Field], names: tuple[str, ...], args: tuple[Any, ...],
+              kwargs: dict[str, Any]) -> list[Any] | None:  # fmt: skip
+    """The values of all fields of a new object; None if these are not its arguments."""
+    if len(args) > len(names):
+        return None
+    values = list(args)
+    taken = 0
+    for name in names[len(args) :]:
+        if name in kwargs:
+            values.append(kwargs[name])
+            taken += 1
+            continue
+        f = fields[name]
+        if f.default is _NO_DEFAULT and f.default_factory is None:
+            return None
+        values.append(f.default if f.default_factory is None else f.default_factory())
+    return values if taken == len(kwargs) else None
 
 
 def _written_init(cls: type, fields: dict[str, Field], frozen: bool) -> Callable[..., None]:
