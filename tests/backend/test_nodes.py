@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -358,9 +358,11 @@ def function(case: Case, lanes: int) -> Func:
     return f
 
 
-def run_cases(get: Callable[[str], Any], lanes: int) -> list[str]:
+def run_cases(get: Callable[[str], Any], lanes: int, without: Collection[str] = ()) -> list[str]:
     wrong = []
     for case in CASES:
+        if case.name in without:
+            continue
         with np.errstate(all="ignore"):
             arrays = [np.ascontiguousarray(a) for a in case.arrays()]
             expected = np.ascontiguousarray(case.reference(*arrays))

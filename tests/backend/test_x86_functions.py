@@ -1,0 +1,190 @@
+"""hilo's own generator for x86-64: whole functions, held to LLVM's code and to the tests that all backends pass."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from test_effects import check_flow, flow_functions
+from test_nodes import CASES, function, run_cases
+from x86_agree import HERE, HOST, agree
+from x86_random import Writer, buffers, helper
+
+from hilo.backend import jit, x86
+from hilo.loop.builder import F32, F64, I32, I64, PTR, Builder, Func, Node, VType
+
+pytestmark = pytest.mark.skipif(not HERE, reason="the generator makes code for AVX-512 alone")
+V = VType("f32", 16)
+# What goes to LLVM: division of vectors, and of no whole register.
+NOT_DONE = {"sdiv", "udiv", "srem", "urem", "cttz", "dot4", "dot2", "sdot4", "udot4", "dot"}
+
+
+def compiled(funcs: Sequence[Func]) -> Callable[[str], Any]:
+    for f in funcs:
+        assert x86.covers(f, HOST), f.name
+    names = {f.name: len(f.params) for f in funcs if not f.attrs.get("private")}
+    code = jit.load([x86.compile(funcs, HOST)], list(names))
+    return lambda name: code.function(name, *[ctypes.c_void_p] * names[name])
+
+
+def make(build: Callable[..., None], *params: tuple[str, VType], ret: VType | None = None) -> Func:
+    f = Func(build.__name__, list(params)) if ret is None else Func(build.__name__, list(params), ret)
+    build(Builder(f), *f.params)
+    return f
+
+
+@pytest.mark.parametrize("lanes", [1, 4, 8, 16])
+def test_every_value_node(lanes: int) -> None:
+    made = {c.name: function(c, lanes) for c in CASES}
+    left = {name for name, f in made.items() if not x86.covers(f, HOST)}
+    assert {name.split("_")[0] for name in left} <= NOT_DONE
+    assert run_cases(compiled([f for name, f in made.items() if name not in left]), lanes, left) == []
+
+
+def test_control_flow_and_calls() -> None:
+    check_flow(compiled(flow_functions()))
+
+
+@pytest.mark.parametrize("first", range(0, 60, 10))
+def test_random_functions(first: int) -> None:
+    for seed in range(first, first + 10):
+        size, types = (40, 99) if seed % 2 else (120, 2)
+        h = helper(seed)
+        takes = all(p.type is not PTR for p in h.params)
+        f = Writer(seed, size, types, h if takes else None).func
+        agree([h, f], *buffers(seed), seed % 21, name=f.name)
+
+
+@pytest.mark.parametrize("t", [VType("f32", 16), VType("i64", 8), I64, F64], ids=str)
+def test_more_values_than_registers(t: VType) -> None:
+    """All of many loaded values are alive at once, inside of a loop that carries as many again."""
+    count = 40
+
+    def pressure(b: Builder, x: Node, y: Node) -> None:
+        size = t.size * t.lanes
+        add, mul = ("fadd", "fmul") if t.is_float else ("add", "mul")
+        first = [b.load(b.gep(x, size * i), t) for i in range(count)]
+
+        def body(i: Node, *carried: Node) -> list[Node]:
+            return [b.binary(add, b.binary(mul, c, a), first[-1 - k])
+                    for k, (c, a) in enumerate(zip(carried, (*first[1:], first[0]), strict=True))]  # fmt: skip
+
+        for k, r in enumerate(b.for_(0, 5, 1, body, first)):
+            b.store(b.gep(y, size * k), b.binary(add, r, first[k]))
+
+    f = make(pressure, ("x", PTR), ("y", PTR))
+    dtype = {"f32": np.float32, "f64": np.float64, "i64": np.int64}[t.scalar]
+    values = np.random.default_rng(0).integers(-3, 4, count * 8).astype(dtype)
+    agree(f, np.resize(values, count * t.lanes), np.zeros(count * t.lanes, values.dtype))
+
+
+def test_more_masks_than_registers() -> None:
+    def masks(b: Builder, x: Node, y: Node) -> None:
+        v = b.load(x, V)
+        bits = [b.cmp("olt", b.load(b.gep(x, 64 * i), V), v) for i in range(1, 13)]
+        for i, m in enumerate(bits):
+            b.store(b.gep(y, 64 * i), b.select(b.xor(m, bits[-1 - i]), v, b.const(float(i), V)))
+
+    agree(make(masks, ("x", PTR), ("y", PTR)), np.random.default_rng(1).standard_normal(16 * 13).astype(np.float32),
+          np.zeros(16 * 12, np.float32))  # fmt: skip
+
+
+def test_values_live_across_calls() -> None:
+    def callee(b: Builder, *p: Node) -> None:
+        total = p[0]
+        for v in p[1:]:
+            total = b.add(total, b.convert("fptosi", v, "i64") if v.type.is_float else v)
+        b.ret(total)
+
+    def caller(b: Builder, x: Node, y: Node) -> None:
+        vectors = [b.load(b.gep(x, 64 * i), V) for i in range(4)]
+        mask = b.cmp("olt", vectors[0], vectors[1])
+        number, real = b.load(b.gep(x, 256), I64), b.load(b.gep(x, 264), F64)
+
+        def body(i: Node, total: Node) -> tuple[Node]:
+            args = [b.add(number, b.mul(i, k)) for k in range(9)]
+            args[3:3] = [b.fadd(real, b.const(float(k), F64)) for k in range(10)]
+            return (b.add(total, b.call("callee", args, I64)),)
+
+        (total,) = b.for_(0, 7, 1, body, (number,))
+        b.store(y, b.select(mask, vectors[2], vectors[3]))
+        b.store(b.gep(y, 64), total)
+        b.store(b.gep(y, 72), real)
+
+    params = [("a", I64)] * 3 + [("f", F64)] * 10 + [("a", I64)] * 6
+    first = make(callee, *params, ret=I64)
+    x = np.zeros(80, np.float32)
+    x[:64] = np.random.default_rng(2).standard_normal(64)
+    x[64:68].view(np.int64)[:] = 1234567, 0
+    x[66:68].view(np.float64)[:] = 3.75
+    agree([first, make(caller, ("x", PTR), ("y", PTR))], x, np.zeros(32, np.float32))
+
+
+def test_carried_values_change_places() -> None:
+    def circles(b: Builder, y: Node, n: Node) -> None:
+        numbers = b.for_(0, n, 1, lambda i, p, q, r, s: (q, r, p, b.add(s, q)), [b.i64(k) for k in (1, 20, 300, 0)])
+        reals = b.for_(0, n, 1, lambda i, p, q: (q, p), [b.const(1.0, V), b.const(2.0, V)], unroll=3)
+        for k, v in enumerate(numbers):
+            b.store(b.gep(y, 8 * k), v)
+        for k, v in enumerate(reals):
+            b.store(b.gep(y, 64 + 64 * k), v)
+
+    f = make(circles, ("y", PTR), ("n", I64))
+    for n in range(8):
+        agree(f, np.zeros(192, np.uint8), n)
+
+
+@pytest.mark.parametrize("unroll", [1, 2, 3, 5])
+def test_turns_of_unrolled_loops(unroll: int) -> None:
+    def turns(b: Builder, y: Node, n: Node, step: Node) -> None:
+        for k, (lo, by) in enumerate(((b.i64(0), b.i64(2)), (n, b.i64(3)), (b.i64(-5), step))):
+            count, last, total = b.for_(lo, 23, by, lambda i, c, p, s: (b.add(c, 1), i, b.add(s, b.mul(c, p))),
+                                        [b.i64(0)] * 3, unroll=unroll)  # fmt: skip
+            for j, v in enumerate((count, last, total)):
+                b.store(b.gep(y, 24 * k + 8 * j), v)
+
+    f = make(turns, ("y", PTR), ("n", I64), ("step", I64))
+    for n in (-4, 0, 16, 20, 22, 23, 40):
+        agree(f, np.zeros(9, np.int64), n, 4)
+
+
+def test_early_end_of_a_function() -> None:
+    def early(b: Builder, y: Node, n: Node) -> None:
+        b.store(y, b.i64(1))
+        b.if_(b.cmp("sgt", n, 3), lambda: b.ret(b.const(7, I32)), rare=True)
+        b.store(y, b.i64(2))
+        b.ret(b.const(0, I32))
+
+    f = make(early, ("y", PTR), ("n", I64), ret=I32)
+    for n in (3, 4):
+        assert agree(f, np.zeros(1, np.int64), n)[0][0] == (1 if n > 3 else 2)
+
+
+def test_deep_nests() -> None:
+    """Code is selected without recursion: nests may be as deep as programs want."""
+
+    def deep(b: Builder, y: Node, n: Node) -> None:
+        def nest(depth: int, v: Node) -> Node:
+            if not depth:
+                return b.add(v, 1)
+            return b.if_(b.cmp("sgt", b.add(n, v), -depth), lambda: (nest(depth - 1, v),), lambda: (v,))[0]
+
+        b.store(y, nest(60, n))
+
+    agree(make(deep, ("y", PTR), ("n", I64)), np.zeros(1, np.int64), 5)
+
+
+def test_memory_on_the_stack_is_aligned() -> None:
+    def stack(b: Builder, x: Node, y: Node) -> None:
+        places = [b.alloca(s, a) for s, a in ((4, 4), (64, 64), (8, 8), (100, 64))]
+        for p in places:
+            b.store(p, b.load(x, F32))
+        for k, p in enumerate(places):
+            b.store(b.gep(y, 8 * k), b.and_(b.convert("ptrtoint", p, "i64"), 63 if k % 2 else 3))
+        b.memcpy(b.gep(places[3], 4), x, 64)
+        b.store(b.gep(y, 64), b.load(b.gep(places[3], 4), V))
+
+    agree(make(stack, ("x", PTR), ("y", PTR)), np.arange(16, dtype=np.float32), np.zeros(128, np.uint8))
