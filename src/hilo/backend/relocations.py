@@ -27,8 +27,13 @@ class Machine:
 
     name: str
     number: int
-    kinds: dict[int, Kind]
+    said: tuple[tuple[tuple[int, ...], str, str, str], ...]  # numbers of relocations, and their kind
     stub: Callable[[int], bytes]
+
+    @cached_property
+    def kinds(self) -> dict[int, Kind]:
+        """The kinds of relocations by their numbers."""
+        return {number: Kind(of, origin, form) for numbers, of, origin, form in self.said for number in numbers}
 
     @cached_property
     def slots(self) -> frozenset[int]:
@@ -36,11 +41,7 @@ class Machine:
         return frozenset(n for n, kind in self.kinds.items() if kind.of == "slot")
 
 
-def _numbers(*wanted: tuple[tuple[int, ...], str, str, str]) -> dict[int, Kind]:
-    return {number: Kind(of, origin, form) for numbers, of, origin, form in wanted for number in numbers}
-
-
-X86: Final = Machine("x86-64", 62, _numbers(
+X86: Final = Machine("x86-64", 62, (
     ((1,), "address", "", "i64"),
     ((10, 11), "address", "", "i32"),
     ((24,), "address", "here", "i64"),
@@ -52,7 +53,7 @@ X86: Final = Machine("x86-64", 62, _numbers(
 ), lambda to: b"\xff\x25\x00\x00\x00\x00" + struct.pack("<Q2x", to))  # fmt: skip
 
 # The low 12 bits of an address, in units of the bytes that are read or written.
-ARM: Final = Machine("AArch64", 183, _numbers(
+ARM: Final = Machine("AArch64", 183, (
     ((257,), "address", "", "i64"),
     ((258,), "address", "", "i32"),
     ((260,), "address", "here", "i64"),

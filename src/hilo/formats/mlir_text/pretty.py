@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from hilo.formats.mlir_text import forms
@@ -57,20 +58,24 @@ PRETTY: Final[dict[str, Parse]] = {
     **dict.fromkeys(CHECKS, checks.parse_check),
 }
 
-PRINT: Final[dict[str, Print]] = {
-    **{f"stablehlo.{name}": f.print for name, f in forms.STABLEHLO_FORMS.items()},
-    **{f"stablehlo.{name}": write for name, (_, write) in _SPECIAL.items()},
-    **{f"chlo.{name}": f.print for name, f in forms.CHLO_FORMS.items()},
-    **{f"interpreter.{name}": f.print for name, f in forms.INTERPRETER_FORMS.items()},
-    **{f"sdy.{name}": shardy.print_mark for name in _MARKS},
-    **{f"sdy.{name}": shardy.print_computation for name in _COMPUTATIONS},
-    **{f"mhlo.{name}": f.print for name, f in forms.MHLO_FORMS.items()},
-    "mhlo.topk": special.print_topk,
-    "chlo.constant": special.print_constant,
-    "chlo.scan": structured.print_scan,
-    "chlo.top_k": special.print_top_k,
-    "func.call": special.print_call,
-}
+
+@cache
+def printers() -> dict[str, Print]:
+    """By an op's name the function that writes it; most programs are never written."""
+    return {
+        **{f"stablehlo.{name}": f.print for name, f in forms.STABLEHLO_FORMS.items()},
+        **{f"stablehlo.{name}": write for name, (_, write) in _SPECIAL.items()},
+        **{f"chlo.{name}": f.print for name, f in forms.CHLO_FORMS.items()},
+        **{f"interpreter.{name}": f.print for name, f in forms.INTERPRETER_FORMS.items()},
+        **{f"sdy.{name}": shardy.print_mark for name in _MARKS},
+        **{f"sdy.{name}": shardy.print_computation for name in _COMPUTATIONS},
+        **{f"mhlo.{name}": f.print for name, f in forms.MHLO_FORMS.items()},
+        "mhlo.topk": special.print_topk,
+        "chlo.constant": special.print_constant,
+        "chlo.scan": structured.print_scan,
+        "chlo.top_k": special.print_top_k,
+        "func.call": special.print_call,
+    }
 
 
 def read_generic(p: Parser, name: str) -> Syntax:

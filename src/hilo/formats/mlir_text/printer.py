@@ -12,7 +12,7 @@ from hilo.formats.mlir_text import attr_printer, schema
 from hilo.formats.mlir_text.forms import CHLO_FORMS, STABLEHLO_FORMS
 from hilo.formats.mlir_text.functions import DECLARATION
 from hilo.formats.mlir_text.locations import print_loc
-from hilo.formats.mlir_text.pretty import PRINT
+from hilo.formats.mlir_text.pretty import printers
 from hilo.formats.mlir_text.types import print_function_type, print_type
 from hilo.ir.module import Function, Loc, Module
 from hilo.ir.op import GET, PARAMETER, Attrs, Op
@@ -148,7 +148,7 @@ class Printer:
         return f"{name}{' = ' if n else ''}{text}{self.loc(op.loc)}"
 
     def _pretty(self, op: Op) -> str | None:
-        write = PRINT.get(op.kind.full_name)
+        write = printers().get(op.kind.full_name)
         form = (CHLO_FORMS if op.kind.dialect == "chlo" else STABLEHLO_FORMS).get(op.name)
         if write is None or (form is not None and not form.fits(op)):
             return None
