@@ -56,8 +56,8 @@ class Turner:
         """The whole function."""
         lanes, size, at = self.p.lanes, SIZES[self.p.scalar], f".L{self.name}"
         panel, width, source, b_col, k, live = ARGUMENTS
-        x, first, rest, done, columns, rows, vectors, step = FREE[:8]
-        saved = FREE[SCRATCH:8]
+        x, first, rest, done, columns, rows, vectors, step, ahead = FREE[:9]
+        saved = FREE[SCRATCH:9]
         places = [f"{-8 * (i + 1)}(%rsp)" for i in range(lanes)]  # of the columns; nobody else writes below the stack
         text = [
             f"movq {8 * (len(saved) + 1)}(%rsp), {vectors}", f"testq {k}, {k}", f"jle {at}.end",
@@ -74,9 +74,11 @@ class Turner:
             f"{at}.square:", f"leaq {-lanes}({k}), {first}", f"cmpq {done}, {first}", f"cmovgq {done}, {first}",
             f"xorl {_low(x)}, {_low(x)}", f"testq {first}, {first}", f"cmovsq {x}, {first}",
             f"leaq ({source},{first},{size}), {rest}", f"imulq {width}, {first}", f"addq {panel}, {first}",
+            f"leaq ({rest},{step}), {ahead}",
         ]  # fmt: skip
-        for i, place in enumerate(places):
-            text += [f"movq {place}, {x}", f"{MOVES[size]} ({rest},{x}), %zmm{i}{{%k1}}{{z}}"]
+        for i, place in enumerate(places):  # the next vector's columns may come from far
+            text += [f"movq {place}, {x}", f"{MOVES[size]} ({rest},{x}), %zmm{i}{{%k1}}{{z}}",
+                     f"prefetcht0 ({ahead},{x})"]  # fmt: skip
         text += self.rounds()
         for i, row in enumerate(self.banks()[-1], 1):
             text += [f"vmovups {row}, ({first})", f"addq {width}, {first}", f"cmpq ${i}, {rows}", f"jle {at}.next"]
