@@ -8,6 +8,7 @@ instructions, whose registers are given out one after the other: nothing is spil
 from __future__ import annotations
 
 import struct
+from functools import cached_property
 from typing import Final
 
 from hilo.loop.butterfly import ROOT, Butterflies, Butterfly
@@ -41,25 +42,29 @@ class Pass:
         self.suffix = "ps" if p.scalar == "f32" else "pd"
         self.size = SIZES[p.scalar]
         self.count = 0  # of values
-        self.code: list[tuple[str, tuple[_Value, ...], _Value | None, bool]] = []  # text, operands, result, in place
+        #: How it begins, operands, result, does it take the last operand's place, how it ends.
+        self.code: list[tuple[str, tuple[_Value, ...], _Value | None, bool, str]] = []
         self.constants: dict[_Part, _Value] = {}
 
     @property
     def fits(self) -> bool:
         """Whether there are enough registers."""
-        try:
-            self.lines(private=True)
-        except _Registers:
-            return False
-        return True
+        return self._body is not None
 
-    def lines(self, private: bool) -> list[str]:
-        """The whole function."""
+    @cached_property
+    def _body(self) -> list[str] | None:
+        """What one butterfly does; None if there are too few registers."""
+        self._transform()
+        try:
+            return self._allocated()
+        except _Registers:
+            return None
+
+    def lines(self) -> list[str]:
+        """The whole function, if it `fits`."""
         from hilo.backend.x86_products import function
 
-        self.count, self.code, self.constants = 0, [], {}
-        self._transform()
-        body = self._allocated()
+        body = self._body or []
         p, at, above = self.p, f".L{self.name}", 8 * (len(_SAVED) + 1)
         read, write_turn, write = (f"{above + 8 * i}(%rsp)" for i in range(3))
         step = 2 * p.lanes * self.size
@@ -73,16 +78,16 @@ class Pass:
             f"addq {_READ_TURN}, {_SOURCE}", f"addq {write_turn}, {_TO}",
             f"addq ${(p.radix - 1) * ROOT * self.size}, {_TABLE}", f"decq {_TURNS}", f"jne {at}.turn", f"{at}.end:",
         ]  # fmt: skip
-        return function(self.name, private, _SAVED, text)
+        return function(self.name, _SAVED, text)
 
     def _transform(self) -> None:
         """Record what one butterfly does."""
         p = self.p
-        xs = [self._new(f"vmovu{self.suffix} {self._element(k, _HERE, _READ, _READ3)}, {{}}") for k in range(p.radix)]
+        xs = [self._new(f"vmovu{self.suffix} {self._element(k, _HERE, _READ, _READ3)}, ") for k in range(p.radix)]
         move = f"vmovnt{self.suffix}" if p.streams else f"vmovu{self.suffix}"
         for k, x in enumerate(Butterfly(self, 1 if p.inverse else -1).transform(xs)):
             place = self._element(k, _THERE, _WRITE, _WRITE3)
-            self._effect(f"{move} {{}}, {place}", self._by_root(x, k - 1) if p.turned and k else x)
+            self._effect(f"{move} ", self._by_root(x, k - 1) if p.turned and k else x, place)
 
     def _element(self, k: int, base: str, step: str, three: str) -> str:
         """The address of element k; those before were asked for."""
@@ -93,20 +98,20 @@ class Pass:
     def _by_root(self, x: _Value, k: int) -> _Value:
         """x times root k of the table."""
         at, single = k * ROOT * self.size, self.size == 4
-        pair = self._new(f"{'vbroadcastsd' if single else 'vbroadcastf64x2'} {at + self.size}({_TABLE}), {{}}")
-        product = self._new(f"vmul{self.suffix} {{}}, {{}}, {{}}", self._swapped(x), pair)
-        real = f"{at}({_TABLE}){{{{1to{64 // self.size}}}}}"
-        return self._new(f"vfmadd231{self.suffix} {real}, {{}}, {{}}", x, onto=product)
+        pair = self._new(f"{'vbroadcastsd' if single else 'vbroadcastf64x2'} {at + self.size}({_TABLE}), ")
+        product = self._new(f"vmul{self.suffix} ", self._swapped(x), pair)
+        real = f"{at}({_TABLE}){{1to{64 // self.size}}}"
+        return self._new(f"vfmadd231{self.suffix} {real}, ", x, onto=product)
 
     # ---- the arithmetic
     def constant(self, w: complex) -> tuple[_Part, _Part]:
         return (w.real, w.real), (-w.imag, w.imag)
 
     def add(self, x: _Value, y: _Value) -> _Value:
-        return self._new(f"vadd{self.suffix} {{}}, {{}}, {{}}", y, x)
+        return self._new(f"vadd{self.suffix} ", y, x)
 
     def sub(self, x: _Value, y: _Value) -> _Value:
-        return self._new(f"vsub{self.suffix} {{}}, {{}}, {{}}", y, x)
+        return self._new(f"vsub{self.suffix} ", y, x)
 
     def add_turned(self, x: _Value, y: _Value, sign: int) -> _Value:
         return self._multiply_add(self._swapped(y), (-sign, sign), x)
@@ -121,16 +126,16 @@ class Pass:
         return self._multiply(x, (c, c)) if y is None else self._multiply_add(x, (c, c), y)
 
     def _swapped(self, x: _Value) -> _Value:
-        return self._new(f"vpermil{self.suffix} ${177 if self.size == 4 else 0x55}, {{}}, {{}}", x)
+        return self._new(f"vpermil{self.suffix} ${177 if self.size == 4 else 0x55}, ", x)
 
     def _multiply(self, x: _Value, c: _Part) -> _Value:
-        return self._new(f"vmul{self.suffix} {{}}, {{}}, {{}}", x, self._held(c))
+        return self._new(f"vmul{self.suffix} ", x, self._held(c))
 
     def _multiply_add(self, x: _Value, c: _Part, y: _Value) -> _Value:
         """c x + y. A negative c is a positive one whose products are subtracted."""
         way = "vfnmadd" if c[0] < 0 else "vfmadd"
         held = self._held((abs(c[0]), c[1] if c[0] > 0 else -c[1]))
-        return self._new(f"{way}231{self.suffix} {{}}, {{}}, {{}}", x, held, onto=y)
+        return self._new(f"{way}231{self.suffix} ", x, held, onto=y)
 
     # ---- registers
     def _held(self, c: _Part) -> _Value:
@@ -138,37 +143,47 @@ class Pass:
         c = float(c[0]), float(c[1])
         return self.constants.setdefault(c, -1 - len(self.constants))
 
-    def _new(self, text: str, *operands: _Value, onto: _Value | None = None) -> _Value:
-        """An instruction that gives a value; `onto`: added to that one, in its place."""
+    def _new(self, head: str, *operands: _Value, onto: _Value | None = None) -> _Value:
+        """An instruction that gives a value: `head`, then the operands and the result; `onto`: added to that value, in
+        its place."""
         result, self.count = self.count, self.count + 1
-        self.code.append((text, operands if onto is None else (*operands, onto), result, onto is not None))
+        self.code.append((head, operands if onto is None else (*operands, onto), result, onto is not None, ""))
         return result
 
-    def _effect(self, text: str, *operands: _Value) -> None:
-        self.code.append((text, operands, None, False))
+    def _effect(self, head: str, operand: _Value | None = None, place: str = "") -> None:
+        """One that gives none: `head`, then the operand and the `place` that it goes to."""
+        self.code.append((head, () if operand is None else (operand,), None, False, place))
 
     def _allocated(self) -> list[str]:
         """The instructions with registers. Raises `_Registers`."""
-        last = {x: i for i, (_, operands, _, _) in enumerate(self.code) for x in operands}
+        last = {x: i for i, (_, operands, _, _, _) in enumerate(self.code) for x in operands if x >= 0}
         free = list(range(REGISTERS - len(self.constants) - 1, -1, -1))
         held = {c: REGISTERS + c for c in self.constants.values()}
+        names = [f"%zmm{i}" for i in range(REGISTERS)]
         text = []
-        for i, (form, operands, result, in_place) in enumerate(self.code):
-            registers = [held[x] for x in operands]
-            ended = {x for x in operands if x >= 0 and last[x] == i}
-            if result is not None and in_place:
-                place = registers.pop()
-                if operands[-1] not in ended:  # what is added to is needed once more
-                    kept, place = place, _taken(free)
-                    text.append(f"vmovaps %zmm{kept}, %zmm{place}")
-                ended.discard(operands[-1])
-                held[result] = place
-            free += [held.pop(x) for x in ended]
-            if result is not None:
-                if not in_place:
-                    held[result] = _taken(free)
-                registers.append(held[result])
-            text.append(form.format(*(f"%zmm{r}" for r in registers)))
+        for i, (head, operands, result, in_place, place) in enumerate(self.code):
+            registers = [names[held[x]] for x in operands]
+            ended = [x for x in operands if last.get(x) == i]
+            if len(ended) > 1:
+                ended = [*dict.fromkeys(ended)]
+            if in_place:
+                summand = operands[-1]
+                if summand in ended:
+                    ended.remove(summand)
+                    to = held.pop(summand)
+                else:  # what is added to is needed once more
+                    to = _taken(free)
+                    text.append(f"vmovaps {names[held[summand]]}, {names[to]}")
+                    registers[-1] = names[to]
+                held[result] = to  # type: ignore[index]
+            for x in ended:
+                free.append(held.pop(x))
+            if result is not None and not in_place:
+                to = held[result] = _taken(free)
+                registers.append(names[to])
+            elif place:
+                registers.append(place)
+            text.append(head + ", ".join(registers))
         return text
 
     def _constants(self) -> list[str]:

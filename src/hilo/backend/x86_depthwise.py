@@ -48,7 +48,7 @@ class Row:
     def emit(self, *lines: str) -> None:
         self.text += lines
 
-    def lines(self, private: bool) -> list[str]:
+    def lines(self) -> list[str]:
         """The whole function."""
         p, r, at = self.p, self.r, f".L{self.name}"
         self.emit(f"subq ${_FRAME}, %rsp", f"movq {r['x']}, {_X}", f"movq {r['w']}, {_W}", f"movq $0, {_AT}")
@@ -70,7 +70,7 @@ class Row:
                 self.emit(f"movq {r['width']}, {_COUNT}", f"subq ${p.positions}, {_COUNT}", f"movq {_COUNT}, {_AT}")
                 self.tile(0, p.end)
         self.emit(f"addq ${_FRAME}, %rsp")
-        return function(self.name, private, _SAVED, self.text)
+        return function(self.name, _SAVED, self.text)
 
     def tile(self, lo: int, hi: int) -> None:
         """The positions from the one on the stack on, whose windows have columns lo..hi of those that they see."""

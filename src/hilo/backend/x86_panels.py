@@ -15,7 +15,7 @@ class Packer:
     def __init__(self, name: str, p: Packing) -> None:
         self.name, self.p = name, p
 
-    def lines(self, private: bool) -> list[str]:
+    def lines(self) -> list[str]:
         """The whole function."""
         p, name = self.p, self.name
         step, move = p.lanes * SIZES[p.scalar], MOVES[SIZES[p.scalar]]
@@ -43,7 +43,7 @@ class Packer:
             f"addq {b_k}, {row}", f"addq ${step * p.vectors}, {to}", f"decq {rows}", f"jne {at}.row",
             f"addq {b_segment}, {source}", f"decq {segments}", f"jne {at}.segment", f"{at}.end:",
         ]  # fmt: skip
-        return function(name, private, saved, text)
+        return function(name, saved, text)
 
 
 class Turner:
@@ -52,7 +52,7 @@ class Turner:
     def __init__(self, name: str, p: Turning) -> None:
         self.name, self.p = name, p
 
-    def lines(self, private: bool) -> list[str]:
+    def lines(self) -> list[str]:
         """The whole function."""
         lanes, size, at = self.p.lanes, SIZES[self.p.scalar], f".L{self.name}"
         panel, width, source, b_col, k, live = ARGUMENTS
@@ -87,7 +87,7 @@ class Turner:
             f"addq ${lanes * size}, {panel}", f"addq {step}, {source}", f"subq ${lanes}, {columns}",
             f"decq {vectors}", f"jne {at}.vector", f"{at}.end:",
         ]  # fmt: skip
-        return function(self.name, private, saved, text)
+        return function(self.name, saved, text)
 
     def banks(self) -> list[list[str]]:
         """The registers that hold the square before each round, and after the last."""

@@ -35,29 +35,29 @@ _FORMS: Final = {  # of scalars: move, broadcast, add, multiply and add
 }
 MOVES: Final = {4: "vmovups", 8: "vmovupd"}  # by bytes of an element: masks count elements
 _LINE: Final = 64
+NAME: Final = "?"  # stands for a function's name, until that is known
 MASKS: Final = 7  # registers for them, apart from the one that means none
 
 
 def assembly(f: Func, target: Target, private: bool = False) -> tuple[str, ...] | None:
     """The lines of `f`, if it is a product that there is code for on `target`; `private`: no other object sees it."""
-    return _lines(f.name, f.attrs["product"], target, private) if covers(f, target) else None
+    lines = _lines(f.attrs["product"], target) if "product" in f.attrs else None
+    if lines is None:
+        return None
+    named = [line.replace(NAME, f.name) if NAME in line else line for line in lines]
+    return tuple(named[1:] if private else named)  # the first one says that others see it
 
 
 def covers(f: Func, target: Target) -> bool:
     """Whether there is code for `f`."""
-    return "product" in f.attrs and _covers(f.attrs["product"], target)
+    return "product" in f.attrs and _lines(f.attrs["product"], target) is not None
 
 
 @cache
-def _lines(name: str, p: Kind, target: Target, private: bool) -> tuple[str, ...]:
-    made = _writer(name, p, target)
-    assert made is not None
-    return tuple(made.lines(private))
-
-
-@cache
-def _covers(p: Kind, target: Target) -> bool:
-    return _writer("", p, target) is not None
+def _lines(p: Kind, target: Target) -> tuple[str, ...] | None:
+    """The lines of a function called NAME that all see."""
+    made = _writer(NAME, p, target)
+    return None if made is None else tuple(made.lines())
 
 
 def _writer(name: str, p: Kind, target: Target) -> _Writer | Packer | Turner | Row | Pass | None:
@@ -98,11 +98,9 @@ def _writer(name: str, p: Kind, target: Target) -> _Writer | Packer | Turner | R
     return made if made.fits else None
 
 
-def function(name: str, private: bool, saved: Sequence[str], body: Sequence[str]) -> list[str]:
-    """A function that keeps some registers for its caller."""
-    head = [".text", ".p2align 5", f".type {name},@function", f"{name}:"]
-    if not private:
-        head.insert(0, f".globl {name}")
+def function(name: str, saved: Sequence[str], body: Sequence[str]) -> list[str]:
+    """A function that keeps some registers for its caller. The first line is for others to see it."""
+    head = [f".globl {name}", ".text", ".p2align 5", f".type {name},@function", f"{name}:"]
     saves, restores = [f"pushq {r}" for r in saved], [f"popq {r}" for r in reversed(saved)]
     return [*head, *saves, *body, *restores, "vzeroupper", "retq", f".size {name}, .-{name}"]
 
@@ -149,10 +147,10 @@ class _Writer:
         self.r |= {n: f"{above + 8 * i}(%rsp)" for i, n in enumerate(self.params[len(ARGUMENTS) :])}
         self.text: list[str] = []
 
-    def lines(self, private: bool) -> list[str]:
+    def lines(self) -> list[str]:
         """The whole function."""
         self.write()
-        return function(self.name, private, self.saved, self.text)
+        return function(self.name, self.saved, self.text)
 
     def write(self) -> None:
         """Write what is between the saving of registers and the end."""
