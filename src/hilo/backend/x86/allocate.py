@@ -10,9 +10,6 @@ and all is done again.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from heapq import heappop, heappush
-from math import inf
 from typing import Any, Final
 
 from hilo.backend.x86.machine import (
@@ -40,6 +37,7 @@ INTEGERS: Final = (7, 6, 2, 1, 8, 9)  # where parameters go: rdi rsi rdx rcx r8 
 FLOATS: Final = tuple(range(8))
 TURNS: Final = 8.0  # how often a loop is thought to run
 RARE: Final = 1 / 64
+INFINITE: Final = float("inf")
 
 
 class Allocation:
@@ -182,15 +180,21 @@ class _Scan:
         start, end, hints, special = live.start, live.end, live.hints, bool(live.calls or live.divisions)
         free = list(ALL)
         self.owner: tuple[dict[int, int], ...] = ({}, {}, {})
-        heaps: tuple[list[tuple[int, int]], ...] = ([], [], [])
-        for v in sorted([v for v in range(FIRST, len(start)) if start[v] >= 0], key=start.__getitem__):
+        found = [v for v in range(FIRST, len(start)) if start[v] >= 0]
+        for v in found:
+            if end[v] == start[v]:  # written, and not read: no other value may be there at that moment
+                end[v] += 1
+        ending = iter(sorted(found, key=end.__getitem__))
+        old = next(ending, 0)
+        for v in sorted(found, key=start.__getitem__):
             kind, at, until = classes[v], start[v], end[v]
-            heap, owner = heaps[kind], self.owner[kind]
-            while heap and heap[0][0] <= at:
-                _, old = heappop(heap)
+            while end[old] <= at:
+                owner = self.owner[classes[old]]
                 if owner.get(place[old]) == old:
                     del owner[place[old]]
-                    free[kind] |= 1 << place[old]
+                    free[classes[old]] |= 1 << place[old]
+                old = next(ending)
+            owner = self.owner[kind]
             candidates, crossed = free[kind], None
             if special:
                 candidates, crossed = self.without(candidates, kind, at, until)
@@ -225,7 +229,6 @@ class _Scan:
             owner[register] = v
             free[kind] &= ~(1 << register)
             used[kind] |= 1 << register
-            heappush(heap, (until, v))
             if crossed and not KEPT[kind] >> register & 1:
                 for call in crossed:
                     self.across[call].append(v)
@@ -234,12 +237,10 @@ class _Scan:
         """The candidates that a division inside of an interval leaves; the calls inside."""
         live = self.live
         if kind == 0 and live.divisions:
-            i = bisect_right(live.divisions, at)
-            if i < len(live.divisions) and live.divisions[i] < until:
+            if within(live.divisions, at, until):
                 candidates &= ~DIVISION
         if live.calls:
-            i, j = bisect_right(live.calls, at), bisect_left(live.calls, until)
-            return candidates, live.calls[i:j]
+            return candidates, within(live.calls, at, until)
         return candidates, ()
 
     # ---- too few registers
@@ -264,7 +265,7 @@ class _Scan:
     def weight(self, v: int) -> float:
         """How often a register is read or written."""
         if v in self.kept:
-            return inf
+            return INFINITE
         if self._weights is None:
             self.weigh()
         w = self._weights[v]  # type: ignore[index]
@@ -297,6 +298,13 @@ class _Scan:
                 for r in registers_of(instruction):
                     weights[r] += often
         self._weights, self._costs = weights, costs
+
+
+def within(places: list[int], after: int, before: int) -> list[int]:
+    """Those of some places, in order, that lie between two others."""
+    from bisect import bisect_left, bisect_right
+
+    return places[bisect_right(places, after) : bisect_left(places, before)]
 
 
 def registers_of(instruction: Instruction) -> list[int]:

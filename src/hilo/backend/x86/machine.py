@@ -25,7 +25,8 @@ label of a constant. Where a register is not needed stands NO. All else that a f
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from operator import itemgetter
+from typing import Any, Final
 
 GENERAL, VECTOR, MASK = 0, 1, 2  # classes of registers
 FIRST: Final = 64  # the first virtual register
@@ -40,13 +41,18 @@ Form = tuple[Any, ...]
 Instruction = tuple[Any, ...]
 
 
-class Address(NamedTuple):
+class Address(tuple[int, int, int, int]):
     """base + index * scale + disp: a memory operand, or an integer that is not computed yet."""
 
-    base: int = NO
-    index: int = NO  # type: ignore[assignment]
-    scale: int = 1
-    disp: int = 0
+    __slots__ = ()
+
+    def __new__(cls, base: int = NO, index: int = NO, scale: int = 1, disp: int = 0) -> Address:
+        return tuple.__new__(cls, (base, index, scale, disp))
+
+    base: int = property(itemgetter(0))  # type: ignore[assignment]
+    index: int = property(itemgetter(1))  # type: ignore[assignment]
+    scale: int = property(itemgetter(2))  # type: ignore[assignment]
+    disp: int = property(itemgetter(3))  # type: ignore[assignment]
 
 
 Memory = Address | str  # an address, or the label of a constant
