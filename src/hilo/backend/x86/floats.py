@@ -1,4 +1,4 @@
-"""Floats: arithmetic of scalars and vectors, compares and conversions of scalars. Imports x86.select, x86.machine."""
+"""Scalar floats: compares, selections, conversions. Imports x86.select, x86.machine."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from hilo.backend.x86.integers import convert as convert_integer
 from hilo.backend.x86.integers import extended
 from hilo.backend.x86.integers import select as select_integer
 from hilo.backend.x86.machine import MASK, NO, VECTOR
-from hilo.backend.x86.select import Selector, Value, length, parts_of, selects
+from hilo.backend.x86.select import Selector, Value, selects
 from hilo.loop.nodes import Node, VType
 
-_BINARY: Final = {"fadd": "vadd", "fsub": "vsub", "fmul": "vmul", "fdiv": "vdiv"}
 PREDICATES: Final = {"oeq": 0, "olt": 1, "ole": 2, "uno": 3, "une": 4, "ord": 7, "oge": 13, "ogt": 14}
 _ABOVE: Final = {"ogt": ("a", False), "oge": ("ae", False), "olt": ("a", True), "ole": ("ae", True),
                  "uno": ("p", False), "ord": ("np", False)}  # fmt: skip
@@ -21,90 +20,6 @@ _SUFFIX: Final = {("f32", True): "ss", ("f64", True): "sd", ("f32", False): "ps"
 def suffix(t: VType) -> str:
     """ss, sd, ps or pd."""
     return _SUFFIX[t.scalar, t.lanes == 1]
-
-
-@selects("fadd", "fsub", "fmul", "fdiv")
-def binary(s: Selector, node: Node) -> Value:
-    t = node.type
-    name, wide = _BINARY[node.kind] + suffix(t), length(t)
-    x, y = node.args
-    if parts_of(t) == 1:
-        a = s.use(x)
-        b, broadcast = s.source(y)
-        r = s.result(node)
-        s.v(name, wide, r, a, b, broadcast=broadcast)
-        return r
-    pairs = list(zip(s.parts(x), s.parts(y), strict=True))
-    places = s.results(node)
-    for r, (a, b) in zip(places, pairs, strict=True):
-        s.v(name, wide, r, a, b)
-    return places
-
-
-@selects("fma")
-def fma(s: Selector, node: Node) -> Value:
-    t = node.type
-    end, wide = suffix(t), length(t)
-    if parts_of(t) > 1:
-        triples = list(zip(*(s.parts(x) for x in node.args), strict=True))
-        places = tuple([s.new(VECTOR) for _ in triples])
-        for r, (a, b, c) in zip(places, triples, strict=True):
-            s.move(r, c, 64)
-            s.v("vfmadd231" + end, wide, r, a, b)
-        return places
-    x, y, z = node.args
-    if x in s.lazy and s.env.get(x) is None:
-        x, y = y, x
-    a = s.use(x)
-    c_lazy = z in s.lazy and s.env.get(z) is None
-    if c_lazy:
-        b = s.use(y)
-        c, broadcast = s.source(z)
-    else:
-        c = s.use(z)
-        b, broadcast = s.source(y)
-    size = t.lanes * t.size
-    wish = s.wish.get(node)
-    if wish is not None and s.left[wish]:
-        wish = None
-    if c.__class__ is int and s.dies(c) and wish in (None, c):  # type: ignore[arg-type]
-        s.v("vfmadd231" + end, wide, c, a, b, broadcast=broadcast)  # type: ignore[arg-type]
-        return c  # type: ignore[return-value]
-    if s.dies(a) and wish in (None, a) and b.__class__ is int:
-        s.v("vfmadd213" + end, wide, a, b, c, broadcast=broadcast)  # type: ignore[arg-type]
-        return a
-    if b.__class__ is int and s.dies(b) and wish in (None, b):  # type: ignore[arg-type]
-        s.v("vfmadd213" + end, wide, b, a, c, broadcast=broadcast)  # type: ignore[arg-type]
-        return b  # type: ignore[return-value]
-    if c.__class__ is int:
-        r = s.result(node)
-        if r in (a, b):
-            r = s.new(VECTOR)
-        s.move(r, c, size)  # type: ignore[arg-type]
-        s.v("vfmadd231" + end, wide, r, a, b, broadcast=broadcast)
-        return r
-    r = s.result(node)
-    if r == b:
-        a, b = b, a  # type: ignore[assignment]
-    s.move(r, a, size)
-    s.v("vfmadd213" + end, wide, r, b, c, broadcast=broadcast)  # type: ignore[arg-type]
-    return r
-
-
-@selects("splat", of="vector")
-def splat(s: Selector, node: Node) -> Value:
-    t = node.type
-    (x,) = node.args
-    n = parts_of(t)
-    if t.is_float:
-        a, _ = s.source(x)
-        name = "vbroadcastss" if t.size == 4 else "vbroadcastsd" if length(t) else "vmovddup"
-    else:
-        a, name = s.use(x), {1: "vpbroadcastb", 2: "vpbroadcastw", 4: "vpbroadcastd", 8: "vpbroadcastq"}[t.size]
-        name += "_general"
-    r = s.result(node) if n == 1 else s.new(VECTOR)
-    s.v(name, length(t), r, NO, a)
-    return r if n == 1 else (r,) * n
 
 
 # ---- compares and selections of scalars

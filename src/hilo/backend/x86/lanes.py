@@ -250,9 +250,10 @@ def shuffle_bits(s: Selector, node: Node) -> Value:
             words.append(v)
         if min(mask) >= lanes:
             words.reverse()
-        p = plan(2, lanes, _first_used(lanes, mask), False)
+        wanted = _first_used(lanes, mask)
+        p = plan(2, lanes, wanted, False)
         assert p is not None
-        moved = follow(s, p, words[0], words[-1], s.new(VECTOR), False)
+        moved = follow(s, p, words[0], words[max(wanted) >= lanes and len(words) > 1], s.new(VECTOR), False)
         s.v("vpmovw2m", length(VType("i16", len(mask))), r, NO, moved)
     return r
 

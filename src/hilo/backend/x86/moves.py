@@ -42,6 +42,10 @@ def held(t: VType) -> VType:
 
 
 # ---- loads
+def load_scalar(s: Selector, node: Node) -> Value:
+    return memory.load(s, node) if len(node.args) == 1 else load_masked(s, node)
+
+
 def load(s: Selector, node: Node) -> Value:
     """A vector; or what a mask lets through, zero elsewhere."""
     t = node.type
@@ -266,6 +270,7 @@ def covers_store(node: Node) -> bool:
     return len(node.args) == 2 or node.args[1].type.lanes > 1 or node.args[1].type.is_float
 
 
+selects("load", of="scalar", covers=covers_load)(load_scalar)
 selects("load", of="vector")(load)
 selects("store", of="scalar", covers=covers_store)(store)
 selects("gather", of="vector", covers=gathers)(gather)

@@ -51,7 +51,8 @@ def name_of(kind: str, t: VType) -> str:
     return _MUL[t.size]
 
 
-@selects("fadd", "fsub", "fmul", "fdiv", "add", "sub", "mul", of="vector")
+@selects("fadd", "fsub", "fmul", "fdiv")
+@selects("add", "sub", "mul", of="vector")
 def binary(s: Selector, node: Node) -> Value:
     """fadd, fsub, fmul, fdiv; add, sub, mul, and, or, xor of vectors."""
     t, kind = node.type, node.kind
@@ -115,7 +116,7 @@ def _mul_halves(s: Selector, node: Node) -> Value:
     return join(s, halves, 32)[0]
 
 
-@selects("fma", of="vector")
+@selects("fma")
 def fma(s: Selector, node: Node) -> Value:
     """a * b + c, written over an operand that is not read any more, if there is one."""
     t = node.type
