@@ -188,3 +188,32 @@ def test_memory_on_the_stack_is_aligned() -> None:
         b.store(b.gep(y, 64), b.load(b.gep(places[3], 4), V))
 
     agree(make(stack, ("x", PTR), ("y", PTR)), np.arange(16, dtype=np.float32), np.zeros(128, np.uint8))
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32, 64])
+def test_unsigned_division_by_numbers(bits: int) -> None:
+    t, funcs, most = VType(f"i{bits}"), [], (1 << bits) - 1
+    numbers = [1, 2, 3, 5, 7, 10, 11, 28, 48, 64, 127, 255, 1003, 2052, 65537, (1 << 31) - 1, 1 << 31, (1 << 32) - 1,
+               (1 << 32) + 1, (1 << 62) + 1, (1 << 63) - 1, 1 << 63, (1 << 63) + 1, (1 << 64) - 1]  # fmt: skip
+    numbers = [d for d in numbers if d <= most]
+    for d in numbers:
+        f = Func(f"by{d}", [("x", PTR), ("y", PTR)])
+        b = Builder(f)
+
+        def body(i: Node, b: Builder = b, f: Func = f, d: int = d) -> None:
+            v = b.load(b.gep(f.params[0], b.mul(i, t.size)), t)
+            for k, kind in enumerate(("udiv", "urem")):
+                at = b.add(b.mul(i, 2 * t.size), k * t.size)
+                b.store(b.gep(f.params[1], at), b.pure(kind, (v, b.const(d, t)), t))
+
+        b.for_(0, 40, 1, body)
+        funcs.append(f)
+    get = compiled(funcs)
+    rng = np.random.default_rng(bits)
+    for d in numbers:
+        edges = [0, 1, d - 1, d, d + 1, 2 * d - 1, most, most - 1, most // d * d, most // d * d - 1, most // 2]
+        x = [e & most for e in edges]
+        x += [int(rng.integers(0, 1 << 63)) >> int(rng.integers(0, 63)) & most for _ in range(40 - len(x))]
+        given, out = np.array(x, f"u{bits // 8}"), np.zeros(80, f"u{bits // 8}")
+        get(f"by{d}")(given.ctypes.data, out.ctypes.data)
+        assert out.tolist() == [v for n in x for v in (n // d, n % d)], d

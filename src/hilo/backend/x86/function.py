@@ -270,9 +270,9 @@ class _Writer:
             self.g("mov", size, RAX, a)
         if kind[0] == "s":
             self.g("cqo" if size == 8 else "cdq", 0)
-        else:
+        elif kind != "uhigh":
             self.g("xor", 4, RDX, RDX)
-        self.g("idiv" if kind[0] == "s" else "div", size, b)
+        self.g("mul" if kind == "uhigh" else "idiv" if kind[0] == "s" else "div", size, b)
         source = RAX if kind[1:] == "div" else RDX
         if r != source:
             self.g("mov", 8, r, source)

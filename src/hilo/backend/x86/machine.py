@@ -17,7 +17,7 @@ label of a constant. Where a register is not needed stands NO. All else that a f
   (LABEL, name), (JUMP, name, condition or None)
   (HEAD, loop), (TAIL, loop)                           the first and the last place of a loop
   (COLD,), (WARM,)                                     what is between hardly ever runs
-  (DIVIDE, size, kind, result, a, b)                   kind: sdiv udiv srem urem
+  (DIVIDE, size, kind, result, a, b)                   kind: sdiv udiv srem urem; uhigh: a product's upper half
   (ENTER, registers)                                   the function starts; where its parameters go
   (RETURN, register or NO)                             the function ends
   (CALL, symbol or register, arguments, result or NO)  see function.py
