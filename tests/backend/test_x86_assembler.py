@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,7 @@ from hilo.backend.elf import symbols
 from hilo.backend.jit import load
 from hilo.backend.target import Target
 from hilo.backend.x86.assembler import Assembler, fill
-from hilo.backend.x86.encode import R11, RAX, RDI, RSI, constant, general, vector
+from hilo.backend.x86.encode import R11, RAX, RDI, RSI, RSP, constant, general, vector
 from hilo.backend.x86.text import assemble
 from hilo.errors import Error
 
@@ -81,14 +83,14 @@ def test_functions_call_one_another_and_others() -> None:
     assembler.call("later")
     assembler.emit(general("mov", 8, RDI, RAX))
     assembler.call("twice")
-    assembler.emit(general("mov", 4, RDI, RAX) + general("sub", 8, 4, None, 8))
+    assembler.emit(general("mov", 4, RDI, RAX) + general("sub", 8, RSP, None, 8))
     assembler.call("labs")
-    assembler.emit(general("add", 8, 4, None, 8) + general("ret", 8))
+    assembler.emit(general("add", 8, RSP, None, 8) + general("ret", 8))
     assembler.function("later")
     assembler.address("twice", R11)
-    assembler.emit(general("sub", 8, 4, None, 8) + general("call", 8, R11) + general("mov", 8, RDI, RAX))
+    assembler.emit(general("sub", 8, RSP, None, 8) + general("call", 8, R11) + general("mov", 8, RDI, RAX))
     assembler.address("labs", RAX, outside=True)
-    assembler.emit(general("call", 8, RAX) + general("add", 8, 4, None, 8) + general("ret", 8))
+    assembler.emit(general("call", 8, RAX) + general("add", 8, RSP, None, 8) + general("ret", 8))
     file = assembler.finish()
     assert symbols(file) == ({"twice", "f", "later"}, {"labs"})
     assert function(file, "f", ctypes.c_long, ctypes.c_long)(-5) == 20
@@ -117,6 +119,21 @@ def test_numbers(value: int) -> None:
     assembler.function("f")
     assembler.emit(constant(RAX, value) + general("ret", 8))
     assert function(assembler.finish(), "f", ctypes.c_uint64)() == value % (1 << 64)
+
+
+@runs
+def test_linkers_take_the_files(tmp_path: Path) -> None:
+    assembler = Assembler()
+    assembler.function("f")
+    assembler.emit(general("sub", 8, RSP, None, 8) + general("neg", 8, RDI))
+    assembler.call("labs")
+    eight = assembler.constant((8).to_bytes(8, "little"))
+    assembler.emit(general("add", 8, RAX, eight), eight)
+    assembler.emit(general("add", 8, RSP, None, 8) + general("ret", 8))
+    (tmp_path / "f.o").write_bytes(assembler.finish())
+    link = ["gcc", "-shared", "-Wl,--fatal-warnings", str(tmp_path / "f.o"), "-o", str(tmp_path / "f.so")]
+    subprocess.run(link, check=True)
+    assert ctypes.CDLL(str(tmp_path / "f.so")).f(12) == 20
 
 
 def test_what_is_not_there() -> None:
