@@ -1,6 +1,6 @@
 """Which instruction moves lanes as a shuffle asks for: a plan for one register made of one or two others.
 
-Imports nothing of hilo. Lanes are named as in `shuffle` of loop/nodes.py, for sources that lie in one register each,
+Imports record alone. Lanes are named as in `shuffle` of loop/nodes.py, for sources that lie in one register each,
 from its low end. Lengths are those of the encoder: 0, 1, 2 for 16, 32, 64 bytes.
 """
 
@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
+
+from hilo.record import record
 
 
-class Plan(NamedTuple):
+@record(frozen=True)
+class Plan:
     """An instruction that makes a register of others: `name` at `length`, in one of these forms:
 
     same     the source itself
@@ -210,6 +213,8 @@ def _of_two(size: int, lanes: int, mask: tuple[int, ...], floats: bool) -> Plan 
 def _of_quarters(lanes: int, quarters: tuple[int, ...], length: int, kind: str) -> Plan | None:
     """Of 16 bytes at a time, of sources that have `lanes` of them."""
     half = len(quarters) // 2
+    if quarters == (*range(half), *range(lanes, lanes + half)):
+        return _join(16 * half, kind == "f")
     if [q >= lanes for q in quarters] == [False] * half + [True] * half:
         return Plan("two_imm", f"vshuf{kind}64x2", length, _imm([q % lanes for q in quarters], length))
     return None
