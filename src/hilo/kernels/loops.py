@@ -35,12 +35,14 @@ def vector_loop(
     masks: bool = True,
     init: tuple[Node, ...] = (),
     tail: Turn | None = None,
+    short: bool = False,
 ) -> tuple[Node, ...]:
     """Run `carried = body(vectors, carried)` for the vectors of lo..hi, which lies in 0..extent.
 
     `lo` is a multiple of lanes * unroll (powers of two), and so is `hi` unless it is `extent`. `body` gets `unroll`
     vectors a turn; then `tail` (by default `body`) gets single vectors, the last one masked, or (without `masks`)
-    single elements.
+    single elements. `short`: where there are masks and the last vector needs one, all are single ones with a mask, for
+    code whose length matters more than its time.
     """
     tail = tail or body
     start, end = (b.i64(x) if isinstance(x, (int, Size)) else x for x in (lo, hi))
@@ -64,7 +66,8 @@ def vector_loop(
         return tail([Vector(at, lanes, mask)], values)
 
     carried = init
-    for width, f in dict.fromkeys([(step, body), (lanes, tail)]):
+    alike = short and masks and divide(extent, lanes) is None
+    for width, f in dict.fromkeys([(step, body), (lanes, tail)]) if not alike else ():
         none_left = width < step and isinstance(extent, int) and extent % step < width
         if upper(extent) >= width and not none_left:
             stop = b.and_(end, -width)

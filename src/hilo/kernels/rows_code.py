@@ -91,7 +91,7 @@ class RowCode:
             return ()
 
         lanes = p.lanes if upper(n) >= p.lanes else 1
-        vector_loop(b, 0, n, n, turn, lanes=lanes, masks=self.target.has_masks)
+        vector_loop(b, 0, n, n, turn, lanes=lanes, masks=self.target.has_masks, short=True)
         return self._done()
 
     def _done(self) -> Func:

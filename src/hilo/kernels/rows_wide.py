@@ -66,28 +66,29 @@ class WideCode(RowCode):
         far = sum(x.tensor.nbytes for x in self.own) > self.target.l3 // 4  # nearer, fetching costs more than it saves
         self.ahead = self.read_ahead(p.wide * p.panel) if far else []
         levels = 2 if self._strips()[1] else 1
-        room = [[(b.alloca(p.block * d.itemsize), d) for d in dtypes] for _ in range(levels)]
+        self.room = [[Buffer(b.alloca(p.block * d.itemsize), TensorType(d, (p.block,)), 64) for d in dtypes]
+                     for _ in range(levels)]  # fmt: skip
+        whole = -(-columns // p.block) * p.block
+        short = not any(r.streaming for r in self.results)
 
         def unit(u: Node) -> None:
             *self.outer, panel, chunk = index.delinear(index.loop_var(u, 0, p.units), (*p.unit_sizes, p.chunks))
             self.chunk = index.node(b, chunk) if p.chunk else None
             self.lo = b.mul(index.node(b, panel), p.block)
             self.hi = b.smin(b.add(self.lo, p.block), columns)
-            sums, *total = [
-                [Buffer(b.gep(x, index.node(b, panel * (-p.block * d.itemsize))), TensorType(d, (columns,)), 64)
-                 for x, d in level] for level in room
-            ]  # fmt: skip
-            self._sum(sums, total[0] if total else None)
-            done = (total or [sums])[0]
-            self._columns(lambda row: finish(row, self._load(done, row.vector)))
+            sums, done = ([Buffer(b.gep(x.ptr, index.node(b, panel * (-p.block * x.type.dtype.itemsize))),
+                                  TensorType(x.type.dtype, (whole,)), 64) for x in level]
+                          for level in (self.room[0], self.room[-1]))  # fmt: skip
+            self._sum(sums)
+            self._columns(lambda row: finish(row, self._load(done, row.vector)), short=short)
 
         if p.units == 1:
             unit(b.i64(0))
         else:
             b.for_(self.begin, self.end, 1, unit)
 
-    def _columns(self, turn: Callable[[Row], None], side: int = 1) -> None:
-        """`turn(row)` for each vector of rows of the panel, `side` of them at a time."""
+    def _columns(self, turn: Callable[[Row], None], side: int = 1, short: bool = False) -> None:
+        """`turn(row)` for each vector of rows of the panel, `side` of them at a time; `short`: see `vector_loop`."""
 
         def vectors(vs: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
             for i, v in enumerate(vs):
@@ -95,7 +96,17 @@ class WideCode(RowCode):
             return ()
 
         vector_loop(self.b, self.lo, self.hi, self.p.kept.sizes[-1], vectors, lanes=self.p.lanes, unroll=side,
-                    masks=self.target.has_masks)  # fmt: skip
+                    masks=self.target.has_masks, short=short)  # fmt: skip
+
+    def _places(self, turn: Callable[[Vector], None]) -> None:
+        """`turn(v)` for each vector of places of accumulated values, those behind the last column, too."""
+
+        def vectors(vs: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
+            for v in vs:
+                turn(v)
+            return ()
+
+        vector_loop(self.b, 0, self.p.block, self.p.block, vectors, lanes=self.p.lanes)
 
     # ---- sums
     def _length(self, depth: int) -> int:
@@ -113,32 +124,32 @@ class WideCode(RowCode):
                 return depth, BLOCK_TURNS // inside
         return len(self.p.reduced.sizes) - 1, BLOCK_TURNS * self.p.wide
 
-    def _sum(self, sums: list[Buffer], total: list[Buffer] | None) -> None:
-        """Reduce the unit's rows into `total`, by strips that are reduced into `sums`; or into `sums` if it is None."""
+    def _sum(self, sums: list[Buffer]) -> None:
+        """Reduce the unit's rows into `sums`, where the columns have their places in the first room; or by strips,
+        which are reduced into that, into the other room."""
         p, b = self.p, self.b
         cut, strip = self._strips()
 
-        def clear(buffers: list[Buffer]) -> None:
-            self._columns(lambda row: self._store(buffers, row.vector, self._identities(row.vector.lanes, 0)))
+        def clear(room: list[Buffer]) -> None:
+            self._places(lambda v: self._store(room, v, self._identities(v.lanes, 0)))
 
-        def merge(row: Row) -> None:
-            assert total is not None
-            v = row.vector
-            self._store(total, v, self._combine_states(self._load(total, v), self._load(sums, v), 0))
+        def merge(v: Vector) -> None:
+            part, total = self.room
+            self._store(total, v, self._combine_states(self._load(total, v), self._load(part, v), 0))
 
         def loop(depth: int, loops: list[Index]) -> None:
             lo, hi = b.i64(0), b.i64(p.reduced.sizes[depth])
             if self.chunk is not None and depth == p.chunked:
                 lo = b.mul(self.chunk, p.chunk)
                 hi = b.smin(b.add(lo, p.chunk), hi)
-            if total is None or depth != cut:
+            if not strip or depth != cut:
                 span(depth, loops, lo, hi)
                 return
 
             def one(start: Node) -> None:
-                clear(sums)
+                clear(self.room[0])
                 span(depth, loops, start, b.smin(b.add(start, strip), hi))
-                self._columns(merge)
+                self._places(merge)
 
             b.for_(lo, hi, strip, one)
 
@@ -151,13 +162,14 @@ class WideCode(RowCode):
             def group(iv: Node, count: int) -> None:
                 first = index.loop_var(iv, 0, n - count + 1)
                 places = [[*loops, first + i] for i in range(count)]
-                self._columns(lambda row: self._add(row, places, sums), SIDE_BY_SIDE if count > 1 else 1)
+                few = count == 1
+                self._columns(lambda row: self._add(row, places, sums), 1 if few else SIDE_BY_SIDE, few)
 
             stop = b.add(lo, b.and_(b.sub(hi, lo), -p.wide))
             b.for_(lo, stop, p.wide, lambda iv: group(iv, p.wide))
             b.for_(stop, hi, 1, lambda iv: group(iv, 1))
 
-        clear(sums if total is None else total)
+        clear(self.room[-1])
         loop(0, [])
 
     def _add(self, row: Row, places: Sequence[list[Index]], sums: list[Buffer]) -> None:
