@@ -217,3 +217,17 @@ def test_unsigned_division_by_numbers(bits: int) -> None:
         given, out = np.array(x, f"u{bits // 8}"), np.zeros(80, f"u{bits // 8}")
         get(f"by{d}")(given.ctypes.data, out.ctypes.data)
         assert out.tolist() == [v for n in x for v in (n // d, n % d)], d
+
+
+@pytest.mark.parametrize("t", [I32, I64, V.with_scalar("i32"), VType("i64", 16)], ids=str)
+def test_rotations(t: VType) -> None:
+    def rotations(b: Builder, x: Node, y: Node) -> None:
+        v = b.load(x, t)
+        for k, by in enumerate((1, 13, t.bits - 1)):
+            right = b.lshr(v, t.bits - by)
+            r = b.or_(b.shl(v, by), right) if k % 2 else b.or_(right, b.shl(v, by))
+            b.store(b.gep(y, 2 * k * t.size * t.lanes), r)
+            b.store(b.gep(y, (2 * k + 1) * t.size * t.lanes), b.add(right, b.or_(b.shl(v, by), b.lshr(v, by))))
+
+    x = np.random.default_rng(0).integers(-(1 << 62), 1 << 62, 16)
+    agree(make(rotations, ("x", PTR), ("y", PTR)), x, np.zeros(6 * 16, np.int64))

@@ -159,6 +159,11 @@ def memory_or_register(s: Selector, node: Node) -> int | Address:
 
 
 def logic(s: Selector, node: Node) -> Value:
+    if node in s.seen.rotations:
+        x, by = s.seen.rotations[node]
+        r = in_place(s, node, s.use(x))
+        s.g("rol", width(node.type), r, imm=by)
+        return r
     return two_operands(s, node, node.kind, True)
 
 

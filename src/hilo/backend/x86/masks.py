@@ -18,6 +18,7 @@ from hilo.backend.x86.pieces import (
     bits,
     blend,
     clean,
+    drop,
     is_memory,
     join_masks,
     keep,
@@ -130,7 +131,7 @@ def logic(s: Selector, node: Node) -> Value:
     """and, or, xor, of numbers too. Of masks: a compare that waits for its use is done for the lanes of the other one
     alone."""
     if node.type.scalar != "i1":
-        return binary(s, node)
+        return binary(s, node) if node not in s.seen.rotations else rotate(s, node)
     a, b = node.args
     kind, w = node.kind, MASKS[node.type.lanes]
     if kind == "xor" and b.const:
@@ -152,6 +153,16 @@ def logic(s: Selector, node: Node) -> Value:
     r = s.result(node)
     s.v("k" + kind + w, 0, r, x, y)
     return r
+
+
+def rotate(s: Selector, node: Node) -> Value:
+    x, by = s.seen.rotations[node]
+    t = node.type
+    sources = s.parts(x)
+    places = s.results(node)
+    for r, a in zip(places, sources, strict=True):
+        s.v("vprold" if t.size == 4 else "vprolq", length_of_part(t), r, NO, a, imm=by)
+    return places if places[1:] else places[0]
 
 
 def is_waiting(s: Selector, node: Node) -> bool:
@@ -299,13 +310,6 @@ def extremum(s: Selector, node: Node) -> str | None:
     if t.is_float:
         return f"v{name}{suffix(t)}"
     return f"vp{name}{'u' if pred[0] == 'u' else 's'}{INT[t.size]}"
-
-
-def drop(s: Selector, node: Node) -> None:
-    """Count a use that is none."""
-    held = s.env.get(node)
-    for r in held if isinstance(held, tuple) else () if held is None else (held,):
-        s.left[r] -= 1
 
 
 def extreme(s: Selector, node: Node, name: str, first: Node, second: Node) -> Value:

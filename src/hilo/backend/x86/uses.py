@@ -28,6 +28,30 @@ def is_constant(node: Node) -> bool:
     return kind == "const" or kind == "iota" or (kind == "splat" and node.args[0].kind == "const")
 
 
+def turned(node: Node) -> int:
+    """How far to the left an `or` of two shifts turns the bits of a number; 0 if that is not what it does."""
+    a, b = node.args
+    if a.kind == "lshr":
+        a, b = b, a
+    if a.kind != "shl" or b.kind != "lshr" or a.args[0] is not b.args[0]:
+        return 0
+    by, rest = a.args[1].const, b.args[1].const
+    return by if by and rest and by + rest == node.type.bits and by > 0 and node.type.size >= 4 else 0
+
+
+def rotation(node: Node) -> tuple[Node, int] | None:
+    """What an `or` of two shifts rotates to the left, and by how many bits."""
+    left, right = node.args
+    if left.kind == "lshr":
+        left, right = right, left
+    if left.kind != "shl" or right.kind != "lshr" or left.args[0] is not right.args[0] or node.type.bits < 32:
+        return None
+    by, back = left.args[1].const, right.args[1].const
+    if by is None or back is None or not 0 < by < node.type.bits or by + back != node.type.bits:
+        return None
+    return left.args[0], by
+
+
 class Uses:
     """`uses`: of nodes with effects, and of all others that somebody uses, how often; without constants.
 
@@ -47,6 +71,7 @@ class Uses:
         self._seen_at: dict[Node, int] = {}  # loads: the stretch without stores that the last use is in
         self._asked: dict[Node, int] = {}  # what is best done where it is used: the stretch of that place
         self.results: dict[Node, dict[int, Node]] = {}  # of structured nodes, by number
+        self.rotations: dict[Node, tuple[Node, int]] = {}  # what is rotated to the left, and by how much
         self._walk(func)
 
     def _walk(self, func: Func) -> None:
@@ -91,6 +116,10 @@ class Uses:
 
     def _count(self, node: Node, stretch: int) -> None:
         uses, kind, level = self.uses, node.kind, node.level
+        if kind == "or" and (found := rotation(node)) is not None:
+            self.rotations[node] = found
+            uses[found[0]] = uses.get(found[0], 0) + 1
+            return
         for i, a in enumerate(node.args):
             uses[a] = uses.get(a, 0) + 1
             if a.kind == "load":
@@ -120,6 +149,10 @@ class Uses:
                 a = node.args[1]
                 if a.kind == "splat" and a.level == level:
                     self._asked[a] = stretch
+        elif kind == "or" and turned(node):
+            for a in node.args:
+                if a.level == level:
+                    self._asked[a] = stretch
         elif (kind == "convert" and node.attrs["how"] == "itrunc") or (node in self.lazy and kind != "load"):
             for a in node.args:
                 if a.type.scalar == "i64" and a.kind in LOWER_BITS and a.level == level:
@@ -137,7 +170,7 @@ class Uses:
                     found[y] = found.get(y, 0) + 1
             for node in inner.nodes:
                 if node in uses:
-                    for a in node.args:
+                    for a in node.args if node not in self.rotations else self.rotations[node][:1]:
                         if a.level < level:
                             found[a] = found.get(a, 0) + 1
                     stack.extend(node.blocks)
