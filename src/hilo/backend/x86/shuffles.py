@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from hilo.record import record
+from hilo.record import record, replace
 
 
 @record(frozen=True)
@@ -204,7 +204,7 @@ def _of_two(size: int, lanes: int, mask: tuple[int, ...], floats: bool) -> Plan 
     if size == 1:
         joined = _join(lanes, False) if lanes <= 8 else None
         then = plan(1, 2 * lanes, mask, False)
-        return None if joined is None or then is None else joined._replace(form="join", then=then)
+        return None if joined is None or then is None else replace(joined, form="join", then=then)
     per_register = (16 << length) // size
     index = _filled([m if m < lanes else m - lanes + per_register for m in mask], per_register)
     return Plan("table", _TABLE[size][floats], length, where=index, size=size)
