@@ -108,7 +108,7 @@ def calls(key: str) -> Iterator[tuple[Any, ...]]:
             if masks and how != "vsib":
                 zero = to in "xyz" and not (in_memory and how == "mr") and n % 2 == 0
                 yield name, length, reg, first, rm, 1 + n % 7, zero, imm, False
-            for_all = unit in (32, 64) and (how == "" or how[0] == "/") and evex is not None
+            for_all = unit in (32, 64) and (how in ("", "rm") or how[0] == "/") and evex is not None
             for_all = for_all and not name.startswith(NOT_FOR_ALL) and not name.endswith(("b", "w", "wd"))
             if in_memory and for_all:
                 yield name, length, reg, first, rm, mask, False, imm, True

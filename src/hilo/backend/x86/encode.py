@@ -50,7 +50,7 @@ def vector(name: str, length: int, reg: int, first: int | None, rm: Place, mask:
     mask, zero      only lanes of this mask register are written; the others become 0
     broadcast  the memory operand is one lane, for all
 
-    EVEX is used where it is needed, and VEX, which is shorter, elsewhere.
+    EVEX is used where it is needed, and VEX, which is shorter, elsewhere. Raises `ValueError` for what there is not.
     """
     key = f"{name}_imm" if imm is not None and name in BY_NUMBER else name
     pp, space, opcode, vex, evex, unit, how = VECTOR[key]
@@ -60,6 +60,9 @@ def vector(name: str, length: int, reg: int, first: int | None, rm: Place, mask:
         if how == "mr":
             if isinstance(rm, int):
                 reg, rm = rm, reg
+        elif how == "rm":
+            if first is not None:
+                raise ValueError(f"{name} has one source")
         elif how == "l0":
             length = 0
         elif how == "l1":
@@ -68,6 +71,8 @@ def vector(name: str, length: int, reg: int, first: int | None, rm: Place, mask:
             v, reg = reg, int(how[1])
             if not isinstance(rm, int):  # VEX takes registers alone
                 vex = None
+    elif first is None:
+        raise ValueError(f"{name} has two sources")
     if isinstance(rm, int):
         index, base = rm >> 4, rm >> 3 & 1
         tail = _BYTES[0xC0 | (reg & 7) << 3 | rm & 7]

@@ -67,13 +67,15 @@ def from_memory(instruction: Instruction) -> bool:
     if name.startswith(_NO_MEMORY) or name.endswith(("_general", "_store")):
         return False
     how = VECTOR[name][6]
-    return how in ("", "l0") and not (form[4] is not None and name + "_imm" in VECTOR)
+    return how in ("", "rm", "s", "l0") and not (form[4] is not None and name + "_imm" in VECTOR)
 
 
 def element_size(name: str) -> int:
     """The size of the lanes that an instruction may read as one for all; 0 if it cannot."""
-    form = VECTOR[name]
-    return 0 if form[4] is None or form[5] != 64 or form[6] or name.startswith("vmov") else 8 if form[4] else 4
+    _, _, _, _, wide, unit, how = VECTOR[name]
+    if wide is None or unit != 64 or how not in ("", "rm") or name.startswith("vmov"):
+        return 0
+    return 8 if wide else 4
 
 
 class _Slots:
