@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from hilo.ir.dims import Number, typical, upper
+from hilo.ir.dims import Number, Size, typical, upper
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
@@ -30,9 +30,11 @@ from hilo.record import record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
+    from hilo.kernels.elementwise_stages import Waiting
 
 BLOCK_BYTES: Final = 16 << 10  # of the widest result, per parallel unit of a loop without outer loops
-Turn = Callable[[Sequence[Index], list[Vector]], None]  # what to do for the outer indices and some vectors
+#: What to do for the outer indices and some vectors; of several such turns (stages), which index the vectors begin at.
+Turn = Callable[[Sequence[Index], list[Vector], Node], None]
 Ahead = Callable[[list[Index]], None]  # what to do for the outer indices of a later unit
 LATER: Final = 2  # units
 LINE: Final = 64  # bytes of a cache line
@@ -40,6 +42,7 @@ UNITS: Final = 64  # parallel units that are enough
 SMALL: Final = 1 << 14  # elements below which a kernel is one unit,
 SMALL_NS: Final = 5_000.0  # unless it takes as long as that: then it is a few
 FEW_UNITS: Final = 4
+LONG_WORK: Final = 20  # of an element, from which on it may be done in stages
 NS_PER_WORK: Final = 0.35  # nanoseconds of one operation on a vector
 BYTES_PER_NS: Final = 40.0  # between memory and a core
 
@@ -163,23 +166,53 @@ def lower(body: Function, operands: Sequence[int], count: int, target: Target) -
     results = [Buffer(pointer(b, bufs, count + k), r.tensor, RESULT_ALIGN, streaming=s)
                for k, (r, s) in enumerate(zip(body.results, streaming, strict=True))]  # fmt: skip
 
-    def turn(outer: Sequence[Index], vectors: list[Vector]) -> None:
+    stages: list[tuple[Op, ...]] = []
+    waiting: Waiting | None = None
+    if p.units != 1 and p.lanes > 1 and work_of(body) >= LONG_WORK:
+        from hilo.kernels.elementwise_stages import Waiting, cuts
+
+        stages = cuts(body)
+        waiting = Waiting(b, [o for passed in stages for o in passed], p.lanes)
+
+    def element_of(v: Vector, outer: Sequence[Index], first: Node, known: Sequence[Op]) -> tuple[Elements, Indices]:
+        """The elements of a vector, of which `known` wait in memory, and their indices."""
+        at = p.space.indices([*outer, v.at] if p.space.groups else [])
+        given = {o: reading(b, s, v) for o, s in sources.items()}
+        if waiting is not None and known:
+            given.update(dict(waiting.sources(known, v, at, first, dict(given))))
+        return Elements(b, given), at
+
+    def last(outer: Sequence[Index], vectors: list[Vector], first: Node) -> None:
         """All values of a turn are computed before the first is stored: a result may have an operand's place."""
         values = []
         for v in vectors:
-            at = p.space.indices([*outer, v.at] if p.space.groups else [])
-            elements = Elements(b, {o: reading(b, s, v) for o, s in sources.items()})
+            elements, at = element_of(v, outer, first, stages[-1] if stages else ())
             values.append((at, [elements(r, at) for r in body.results]))
         for v, (at, elems) in zip(vectors, values, strict=True):
             position = index.linear(at, t.shape)
             for r, e in zip(results, elems, strict=True):
                 r.store(b, position, e, v.lanes, v.mask)
 
-    nest(b, p, begin, end, turn, target, _rows_ahead(b, body, p, sources, target))
+    def stage(known: Sequence[Op], passed: Sequence[Op], waiting: Waiting) -> Turn:
+        """What computes `passed` from `known` values."""
+
+        def turn(outer: Sequence[Index], vectors: list[Vector], first: Node) -> None:
+            for v in vectors:
+                elements, at = element_of(v, outer, first, known)
+                for o in passed:
+                    waiting.store(o, elements(o, at), v, first)
+
+        return turn
+
+    turns = [last]
+    if waiting is not None:
+        turns = [*(stage(known, passed, waiting) for known, passed in zip([(), *stages], stages)), last]
+    nest(b, p, begin, end, turns, target, _rows_ahead(b, body, p, sources, target))
     if any(r.streaming for r in results):
         b.fence()
     b.ret()
     reason = f"{p.words(body)}; " + ("stores go past the caches" if past else "results stay in the caches")
+    reason += f"; {len(turns)} stages of a long chain" if stages else ""
     return Lowered([Phase(func, p.units, p.unit_cost)], in_place=in_place, strategy="elementwise loop", reason=reason)
 
 
@@ -222,11 +255,13 @@ def _rows_ahead(b: Builder, body: Function, p: Plan, sources: Mapping[Op, Buffer
     return ahead
 
 
-def nest(b: Builder, p: Plan, begin: Node, end: Node, turn: Turn, target: Target, ahead: Ahead | None = None) -> None:
-    """The loops of a plan around `turn(outer indices, vectors)`. `ahead`: what to do for a later unit's indices."""
+def nest(b: Builder, p: Plan, begin: Node, end: Node, turns: Sequence[Turn], target: Target,
+         ahead: Ahead | None = None) -> None:  # fmt: skip
+    """The loops of a plan around `turns`, all of which some vectors pass before the next ones do. `ahead`: what to do
+    for a later unit's indices."""
     sizes = p.space.sizes
     if not sizes:
-        turn([], [Vector(index.ZERO, 1)])
+        turns[0]([], [Vector(index.ZERO, 1)], b.i64(0))
         return
     n = sizes[-1]
 
@@ -236,11 +271,23 @@ def nest(b: Builder, p: Plan, begin: Node, end: Node, turn: Turn, target: Target
             b.for_(0, b.i64(size), 1, lambda iv: inner([*outer, index.loop_var(iv, 0, size)], lo, hi))
             return
 
-        def body(vectors: list[Vector], _: tuple[Node, ...]) -> tuple[Node, ...]:
-            turn(outer, vectors)
-            return ()
+        def passes(first: Node, hi: Node | Number) -> None:
+            for turn in turns:
 
-        vector_loop(b, lo, hi, n, body, lanes=p.lanes, unroll=p.unroll, masks=target.has_masks)
+                def body(vectors: list[Vector], _: tuple[Node, ...], turn: Turn = turn) -> tuple[Node, ...]:
+                    turn(outer, vectors, first)
+                    return ()
+
+                vector_loop(b, first, hi, n, body, lanes=p.lanes, unroll=p.unroll, masks=target.has_masks)
+
+        start, stop = (b.i64(x) if isinstance(x, (int, Size)) else x for x in (lo, hi))
+        if len(turns) == 1:
+            passes(start, hi)
+        else:
+            from hilo.kernels.elementwise_stages import VECTORS
+
+            several = VECTORS * p.lanes
+            b.for_(start, stop, several, lambda at: passes(at, b.smin(b.add(at, several), stop)))
 
     def up_to(block: Node) -> Node:
         return b.smin(b.mul(block, p.block), b.i64(n))

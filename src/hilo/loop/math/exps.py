@@ -131,7 +131,7 @@ def _tanh32(b: Builder, x: Node) -> Node:
     t = clamp(b, b.fma(c, _TANH_STEP, b.const(none - 1, x.type)), none, None)
     rest = b.fma(b.fsub(t, none), -LN2["f32"][0] / 2, c)
     z = b.fmul(rest, rest)
-    low = b.fma(b.fmul(z, poly(b, z, TANH["f32"])), rest, rest)
+    low = b.fma(b.fmul(z, rest), poly(b, z, TANH["f32"]), rest)
     half = power_of_two(b, t)
     top = b.fma(low, b.fadd(half, 0.5), b.fsub(half, 0.5))
     y = b.fdiv(top, b.fadd(top, b.fsub(b.const(1.0, x.type), low)))
