@@ -18,6 +18,7 @@ from hilo.backend.x86.pieces import (
     MASKS,
     bits,
     clean,
+    drop,
     everywhere,
     is_clean,
     join,
@@ -77,9 +78,28 @@ def load_whole(s: Selector, t: VType, a: Address, r: int) -> None:
         s.v("vpinsrw", 0, r, none, a, imm=0)
 
 
+def first_bytes(s: Selector, mask: Node, t: VType) -> int:
+    """Where it is known that a mask is that of the first lanes, which a move without a mask does: how many bytes these
+    are; else 0. What was stored by a mask cannot be loaded before it is in the cache."""
+    found = s.facts.get((mask, t))
+    if found is None:
+        lanes = known_lanes(mask) if t.scalar != "i1" else None
+        on = sum(lanes) if lanes is not None else 0
+        bytes_ = on * t.size
+        found = bytes_ if lanes is not None and bytes_ in (4, 8, 16, 32, 64) and all(lanes[:on]) else 0
+        s.facts[mask, t] = found
+    return found
+
+
 def load_masked(s: Selector, node: Node) -> Value:
     ptr, mask = node.args
     t = node.type
+    if t.lanes > 1 and t.lanes * t.size <= 64 and (bytes_ := first_bytes(s, mask, t)):
+        drop(s, mask)
+        a = s.affine(ptr)
+        r = s.result(node)
+        load_whole(s, VType("i8", bytes_), a, r)
+        return r
     if t.lanes == 1:
         k = mask_of(s, mask, 1)
         r = s.result(node)
@@ -116,24 +136,32 @@ def store(s: Selector, node: Node) -> Value:
     mask = NO
     m = held(t)
     if len(node.args) == 3:
-        lanes = known_lanes(node.args[2])
-        if lanes is None or sum(lanes) < len(lanes):
-            mask = s.use(node.args[2]) if m.lanes * m.size >= 16 else clean(s, node.args[2])
-        else:
-            s.use(node.args[2])
+        if m.lanes * m.size <= 64 and (bytes_ := first_bytes(s, node.args[2], t)):
+            drop(s, node.args[2])
+            x = s.use(stored)
+            store_whole(s, VType("i8", bytes_), x, s.affine(ptr), False)
+            return None
+        mask = s.use(node.args[2]) if m.lanes * m.size >= 16 else clean(s, node.args[2])
     xs = bytes_of(s, s.use(stored), t.lanes) if t.scalar == "i1" else parts(s, stored)
     a = s.affine(ptr)
     n, one = len(xs), part_type(m)
-    aligned = node.attrs.get("nontemporal") and node.attrs["align"] >= min(64, m.lanes * m.size) >= 16
+    aligned = bool(node.attrs.get("nontemporal")) and node.attrs["align"] >= min(64, m.lanes * m.size) >= 16
     for i, x in enumerate(xs):
         place = behind(a, 64 * i)
         if mask != NO:
             s.v(masked_move(m) + "_store", length(one), x, NO, place, mask=mask_part(s, mask, t.lanes, i, n))
-        elif (bytes_ := one.lanes * one.size) >= 16:
-            s.v("vmovntps_store" if aligned else "vmovups_store", length(one), x, NO, place)
         else:
-            s.v(_SHORT_STORES[bytes_], 0, x, NO, place, imm=0 if bytes_ == 2 else None)
+            store_whole(s, one, x, place, aligned)
     return None
+
+
+def store_whole(s: Selector, t: VType, x: int, place: Address, streams: bool) -> None:
+    """All lanes of a vector of up to 64 bytes."""
+    bytes_ = t.lanes * t.size
+    if bytes_ >= 16:
+        s.v("vmovntps_store" if streams else "vmovups_store", length_of(bytes_), x, NO, place)
+    else:
+        s.v(_SHORT_STORES[bytes_], 0, x, NO, place, imm=0 if bytes_ == 2 else None)
 
 
 def bytes_of(s: Selector, mask: int, lanes: int) -> tuple[int, ...]:

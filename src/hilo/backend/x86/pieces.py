@@ -14,6 +14,7 @@ from hilo.backend.x86.machine import FOREVER, MASK, NO, VECTOR, Address
 from hilo.backend.x86.select import length, parts_of
 from hilo.backend.x86.shuffles import Plan, length_of, plan
 from hilo.loop.nodes import Node, VType
+from hilo.record import replace
 
 if TYPE_CHECKING:
     from hilo.backend.x86.select import Selector
@@ -145,6 +146,13 @@ def parts(s: Selector, node: Node) -> tuple[int, ...]:
     return s.parts(node)
 
 
+def drop(s: Selector, node: Node) -> None:
+    """Count a use that is none."""
+    held = s.env.get(node)
+    for r in held if isinstance(held, tuple) else () if held is None else (held,):
+        s.left[r] -= 1
+
+
 def is_memory(s: Selector, node: Node) -> bool:
     """Whether a value is better last: it is a constant or a load that waits for its use."""
     return node.const is not None or (node in s.lazy and node.kind == "load")
@@ -186,7 +194,7 @@ def follow(s: Selector, p: Plan, a: int, b: int, to: int, floats: bool) -> int:
         return made
     else:
         both = s.new(VECTOR)
-        joined = follow(s, p._replace(form="two_imm" if p.imm else "two"), a, b, both, floats)
+        joined = follow(s, replace(p, form="two_imm" if p.imm else "two"), a, b, both, floats)
         assert p.then is not None
         return follow(s, p.then, joined, joined, to, floats)
     return to

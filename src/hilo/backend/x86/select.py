@@ -111,6 +111,7 @@ class Selector(Draft):
         self.env: dict[Node, Any] = {}
         self.wish: dict[Node, Any] = {}  # registers that values are going to be moved to
         self.held: dict[Any, int] = {}  # constants in registers
+        self.facts: dict[Any, int] = {}  # what is found out about nodes once
         self.before: list[Any] | None = None  # instructions that go before the outermost structure
         self.constants: dict[int, tuple[Any, ...]] = {}  # registers that hold constants: how they are made
         self.structures: dict[Node, list[Any]] = {}  # the values of structured nodes
@@ -121,11 +122,15 @@ class Selector(Draft):
         from hilo.backend.x86 import control
 
         uses, lazy, env, left, scalars, vectors = self.uses, self.lazy, self.env, self.left, SCALARS, VECTORS
+        repeated = self.seen.repeated
         for node in block.nodes:
             kind = node.kind
             if kind in STRUCTURED:
                 yield from control.structure(self, node)
-            elif node in uses and node not in lazy:
+            elif node in lazy:
+                if node in repeated:
+                    self.expect(dict.fromkeys(node.args, 1), uses[node] - 1)
+            elif node in uses:
                 value = (scalars if node.type.lanes == 1 else vectors)[kind](self, node)
                 if value.__class__ is int:
                     env[node] = value

@@ -18,6 +18,9 @@ _WRITES: Final = EFFECTS - {"prefetch", "ret"}  # what a load does not pass
 _POINTS: Final = frozenset(("load", "store", "gather", "scatter", "prefetch", "atomic_add"))
 _SUMS: Final = frozenset(("gep", "add"))
 _SCALED: Final = frozenset(("sub", "mul", "shl"))
+_CALLS: Final = frozenset(("call", "callptr", "memcpy", "memset"))
+_CHANGES: Final = frozenset(("add", "sub", "and", "or", "xor"))  # of a number in memory, by one instruction
+SHORT_COPY, SHORT_FILL = 512, 1024  # bytes that are copied or filled without a call
 #: Integers whose lower bits follow from those of what they are made of.
 LOWER_BITS: Final = frozenset(("add", "sub", "mul", "and", "or", "xor", "splat", "convert"))
 
@@ -28,15 +31,11 @@ def is_constant(node: Node) -> bool:
     return kind == "const" or kind == "iota" or (kind == "splat" and node.args[0].kind == "const")
 
 
-def turned(node: Node) -> int:
-    """How far to the left an `or` of two shifts turns the bits of a number; 0 if that is not what it does."""
-    a, b = node.args
-    if a.kind == "lshr":
-        a, b = b, a
-    if a.kind != "shl" or b.kind != "lshr" or a.args[0] is not b.args[0]:
-        return 0
-    by, rest = a.args[1].const, b.args[1].const
-    return by if by and rest and by + rest == node.type.bits and by > 0 and node.type.size >= 4 else 0
+def is_short(node: Node) -> bool:
+    """Whether a memcpy or memset is done without a call."""
+    size = node.args[2].const
+    most = SHORT_COPY if node.kind == "memcpy" else SHORT_FILL
+    return size is not None and 0 <= size <= most and (node.kind == "memcpy" or node.args[1].const is not None)
 
 
 def rotation(node: Node) -> tuple[Node, int] | None:
@@ -70,13 +69,17 @@ class Uses:
         self._deep: set[Node] = set()  # terms in inner blocks
         self._seen_at: dict[Node, int] = {}  # loads: the stretch without stores that the last use is in
         self._asked: dict[Node, int] = {}  # what is best done where it is used: the stretch of that place
+        self._often: dict[Node, int] = {}  # compares: how often in that stretch
         self.results: dict[Node, dict[int, Node]] = {}  # of structured nodes, by number
         self.rotations: dict[Node, tuple[Node, int]] = {}  # what is rotated to the left, and by how much
+        self.calls: set[Node] = set()  # structured nodes that call on their usual way
+        self.repeated: set[Node] = set()  # compares of integers that are made where they are used, several times
         self._walk(func)
 
     def _walk(self, func: Func) -> None:
         uses, stretch = self.uses, 0
         stack: list[Iterator[Node]] = [reversed(func.body.nodes)]
+        nest: list[Node | None] = [None]
         while stack:
             for node in stack[-1]:
                 kind = node.kind
@@ -84,6 +87,8 @@ class Uses:
                     uses.setdefault(node, 0)
                     if kind in _WRITES:
                         stretch += 1
+                        if kind in _CALLS and not (kind[0] == "m" and is_short(node)):
+                            self._call(nest)
                 elif node not in uses:
                     continue
                 elif is_constant(node):
@@ -99,15 +104,27 @@ class Uses:
                         for y in block.yields:
                             uses[y] = uses.get(y, 0) + 1
                         stack.append(reversed(block.nodes))
+                        nest.append(node if block is not node.blocks[0] or "rare" not in node.attrs else None)
                     if kind == "while" and (y := node.blocks[0].yields[0]).level == node.level + 1:
                         self._asked[y] = -1
                     break
             else:
                 stack.pop()
+                nest.pop()
                 stretch += 1
 
+    def _call(self, nest: list[Node | None]) -> None:
+        for node in reversed(nest):
+            if node is None or node in self.calls:
+                return
+            self.calls.add(node)
+
     def _wait(self, node: Node, stretch: int) -> None:
-        if self.uses[node] == 1:
+        if node.kind == "cmp" and self._often.get(node) == self.uses[node] > 1 and self._asked[node] == stretch:
+            if node.type.lanes == 1 and not node.args[0].type.is_float:
+                self.lazy.add(node)
+                self.repeated.add(node)
+        elif self.uses[node] == 1:
             if node.kind == "load":
                 if self._seen_at.get(node) == stretch:
                     self.lazy.add(node)
@@ -123,7 +140,7 @@ class Uses:
         for i, a in enumerate(node.args):
             uses[a] = uses.get(a, 0) + 1
             if a.kind == "load":
-                if a.level == level and not node.blocks:
+                if a.level == level and not node.blocks and node not in self.repeated:
                     self._seen_at[a] = stretch
             elif kind in _SUMS or (kind in _SCALED and not i) or (kind in _POINTS and not i):
                 self._terms[a] = self._terms.get(a, 0) + 1
@@ -132,7 +149,14 @@ class Uses:
         if kind == "select" or kind == "if":
             c = node.args[0]
             if c.level == level and (c.kind == "cmp" or c.kind == "any"):
-                self._asked[c] = stretch
+                if self._asked.setdefault(c, stretch) == stretch:
+                    self._often[c] = self._often.get(c, 0) + 1
+        elif kind == "store":
+            v = node.args[1]
+            if v.kind in _CHANGES and v.level == level and v.type.lanes == 1 and len(node.args) == 2:
+                x = v.args[0]
+                if x.kind == "load" and x.args == node.args[:1] and v.type.scalar != "i1":
+                    self._asked[v] = stretch
         elif node.type.lanes > 1:
             self._ask(node, stretch)
 
@@ -148,10 +172,6 @@ class Uses:
             elif kind == "cmp" and node.args[0].kind == "iota":
                 a = node.args[1]
                 if a.kind == "splat" and a.level == level:
-                    self._asked[a] = stretch
-        elif kind == "or" and turned(node):
-            for a in node.args:
-                if a.level == level:
                     self._asked[a] = stretch
         elif (kind == "convert" and node.attrs["how"] == "itrunc") or (node in self.lazy and kind != "load"):
             for a in node.args:
