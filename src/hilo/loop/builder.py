@@ -154,6 +154,8 @@ class Builder:
             return a
         if x == 1 and kind == "mul":
             return b
+        if y == 1 and kind in ("srem", "urem"):
+            return self.const(0, a.type)
         return self.const(0, a.type) if kind == "mul" and (x == 0 or y == 0) else None
 
     def unary(self, kind: str, a: Node) -> Node:
@@ -246,6 +248,8 @@ class Builder:
 
     def smin(self, a: Node | Num, b: Node | Num) -> Node:
         a, b = self._pair(a, b)
+        if a.kind == "select" and a.args[2] is b and a.args[0].args == a.args[1:] and a.args[0].attrs["pred"] == "slt":
+            return a  # the less of something and b already
         return self.select(self.cmp("slt", a, b), a, b)
 
     def smax(self, a: Node | Num, b: Node | Num) -> Node:
