@@ -231,3 +231,47 @@ def test_rotations(t: VType) -> None:
 
     x = np.random.default_rng(0).integers(-(1 << 62), 1 << 62, 16)
     agree(make(rotations, ("x", PTR), ("y", PTR)), x, np.zeros(6 * 16, np.int64))
+
+
+def test_copies_and_fills_of_any_size() -> None:
+    def copies(b: Builder, x: Node, y: Node) -> None:
+        at = 0
+        for size in (*range(36), 47, 63, 64, 65, 100, 127, 128, 200, 511, 512, 513, 1023, 1024, 1025, 1500):
+            b.memcpy(b.gep(y, at), b.gep(x, 3), size)
+            b.memset(b.gep(y, at + size + 1), (0, 255, 7, -128)[size % 4], size)
+            at += 2 * size + 3
+        b.memcpy(b.gep(y, at), x, b.load(x, I64))
+
+    x = np.random.default_rng(3).integers(0, 256, 2000).astype(np.uint8)
+    x[:8].view(np.int64)[:] = 77
+    agree(make(copies, ("x", PTR), ("y", PTR)), x, np.zeros(20000, np.uint8))
+
+
+@pytest.mark.parametrize("t", [VType("i8"), VType("i16"), I32, I64], ids=str)
+def test_numbers_changed_in_memory(t: VType) -> None:
+    def changes(b: Builder, y: Node, n: Node) -> None:
+        other = b.load(y, t)
+        for k, kind in enumerate(("add", "sub", "and", "or", "xor", "add", "mul")):
+            at = b.gep(y, b.mul(b.add(n, k), t.size))
+            by = b.const(k * 37 - 90, t) if k % 2 else other
+            b.store(at, b.binary(kind, b.load(at, t), by))
+        at = b.gep(y, 20 * t.size)
+        v = b.load(at, t)  # what is loaded before another store is not read behind it
+        b.store(b.gep(y, b.mul(b.add(n, 19), t.size)), other)
+        b.store(at, b.add(v, 1))
+
+    given = np.random.default_rng(4).integers(-100, 100, 32).astype(f"i{t.size}")
+    agree(make(changes, ("y", PTR), ("n", I64)), given, 1)
+
+
+def test_a_compare_that_several_selections_ask_for() -> None:
+    def repeated(b: Builder, y: Node, n: Node) -> None:
+        less = b.cmp("slt", n, 5)
+        values = [b.select(less, b.add(n, k), b.mul(n, k)) for k in range(4)]
+        values += b.for_(0, n, 1, lambda i, s: (b.select(b.cmp("sgt", i, s), b.add(s, i), b.sub(s, 1)),), (n,), unroll=2)
+        for k, v in enumerate(values):
+            b.store(b.gep(y, 8 * k), v)
+
+    f = make(repeated, ("y", PTR), ("n", I64))
+    for n in range(9):
+        agree(f, np.zeros(5, np.int64), n)

@@ -69,7 +69,7 @@ def recipe(node: Node, part: int = 0) -> Recipe:
     t = node.type
     if node.kind == "splat" or (t.lanes == 1 and node.kind == "const"):
         value = (node.args[0] if node.kind == "splat" else node).attrs["value"]
-        return _splat(value if value else repr(value), t)
+        return splat(value if value else repr(value), t)
     values = range(t.lanes) if node.kind == "iota" else node.attrs["value"]
     if t.scalar == "i1":
         return "mask", t.lanes, sum(1 << i for i, v in enumerate(values) if v)
@@ -86,7 +86,8 @@ def _lanes(values: tuple[Any, ...], scalar: str) -> Recipe:
 
 
 @lru_cache(4096)
-def _splat(value: Any, t: VType) -> Recipe:
+def splat(value: Any, t: VType) -> Recipe:
+    """How a number, or one in all lanes, comes into a register."""
     number = float(value) if isinstance(value, str) and t.is_float else int(value) if not t.is_float else value
     if t.scalar == "i1" and t.lanes > 1:
         return "mask", t.lanes, (1 << t.lanes) - 1 if number else 0

@@ -26,7 +26,7 @@ OPPOSITE: Final = {"e": "ne", "ne": "e", "l": "ge", "ge": "l", "g": "le", "le": 
 
 def structure(s: Selector, node: Node) -> Iterator[Iterator]:
     """Select for a structured node."""
-    outermost = s.before is None
+    outermost = s.before is None and node not in s.seen.calls  # what calls keeps no constants in registers
     if outermost:
         s.before = []
         s.code.append(s.before)  # type: ignore[arg-type]
@@ -258,7 +258,12 @@ def if_(s: Selector, node: Node) -> Iterator[Iterator]:
     else:
         s.jump(second, OPPOSITE[condition])
     s.expect(others, -1)
-    yield from branch(s, then, places)
+    if rare:
+        kept, s.before, s.held = (s.before, s.held), None, {}
+        yield from branch(s, then, places)
+        s.before, s.held = kept
+    else:
+        yield from branch(s, then, places)
     s.expect(others, 1)
     if rare:
         s.jump(end)

@@ -90,16 +90,6 @@ def call_pointer(s: Selector, node: Node) -> Value:
     return called(s, node, s.use(node.args[0]), node.args[1:])
 
 
-@selects("memcpy")
-def copy(s: Selector, node: Node) -> Value:
-    return called(s, node, "memcpy", node.args)
-
-
-@selects("memset")
-def fill(s: Selector, node: Node) -> Value:
-    return called(s, node, "memset", node.args)
-
-
 def called(s: Selector, node: Node, callee: int | str, args: tuple[Node, ...]) -> Value:
     registers = tuple([s.use(a) for a in args])
     t = node.type

@@ -19,7 +19,7 @@ _POINTS: Final = frozenset(("load", "store", "gather", "scatter", "prefetch", "a
 _SUMS: Final = frozenset(("gep", "add"))
 _SCALED: Final = frozenset(("sub", "mul", "shl"))
 _CALLS: Final = frozenset(("call", "callptr", "memcpy", "memset"))
-_CHANGES: Final = frozenset(("add", "sub", "and", "or", "xor"))  # of a number in memory, by one instruction
+CHANGES: Final = frozenset(("add", "sub", "and", "or", "xor"))  # of a number in memory, by one instruction
 SHORT_COPY, SHORT_FILL = 512, 1024  # bytes that are copied or filled without a call
 #: Integers whose lower bits follow from those of what they are made of.
 LOWER_BITS: Final = frozenset(("add", "sub", "mul", "and", "or", "xor", "splat", "convert"))
@@ -153,7 +153,7 @@ class Uses:
                     self._often[c] = self._often.get(c, 0) + 1
         elif kind == "store":
             v = node.args[1]
-            if v.kind in _CHANGES and v.level == level and v.type.lanes == 1 and len(node.args) == 2:
+            if v.kind in CHANGES and v.level == level and v.type.lanes == 1 and len(node.args) == 2:
                 x = v.args[0]
                 if x.kind == "load" and x.args == node.args[:1] and v.type.scalar != "i1":
                     self._asked[v] = stretch
