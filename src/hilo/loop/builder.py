@@ -248,7 +248,8 @@ class Builder:
 
     def smin(self, a: Node | Num, b: Node | Num) -> Node:
         a, b = self._pair(a, b)
-        if a.kind == "select" and a.args[2] is b and a.args[0].args == a.args[1:] and a.args[0].attrs["pred"] == "slt":
+        chosen = a.kind == "select" and a.args[2] is b and a.args[0].args == a.args[1:]
+        if chosen and a.args[0].attrs.get("pred") == "slt":
             return a  # the less of something and b already
         return self.select(self.cmp("slt", a, b), a, b)
 
