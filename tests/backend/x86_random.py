@@ -21,6 +21,7 @@ _PREDS = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge")
 _FPREDS = ("oeq", "une", "olt", "ole", "ogt", "oge", "uno", "ord")
 _REAL = ("fadd", "fsub", "fmul", "fdiv", "fneg", "fabs", "sqrt", "floor", "copysign", "fadd", "fmul")
 _WHOLE = ("add", "sub", "mul", "and", "or", "xor", "add", "add", "mul", "shl", "lshr", "ashr", "div", "smax")
+_ACROSS = ("add", "mul", "and", "or", "xor", "smin", "smax", "umin", "umax"), ("fadd", "fmul")
 _NUMBERS = (0, 1, -1, 2, 3, 7, 8, 64, 255, -128, 1000, 4096, 2**31 - 1, -(2**31), 12345678901)
 _REALS = (0.0, -0.0, 1.0, -1.5, 0.1, 3e38, float("inf"), 1e-40, 2.0)
 
@@ -114,6 +115,12 @@ class Writer:
             return self.converted(t)
         if roll < 0.3 and t.lanes > 1 and t.scalar != "i1":
             return b.splat(self.any(t.with_lanes(1)), t.lanes)
+        if roll < 0.35 and t.lanes == 1:
+            wide = [x for x in self.types if x.lanes > 1 and x.scalar == t.scalar and (t.size > 1 or t.scalar == "i1")]
+            if wide:
+                return self.taken(self.any(rng.choice(wide)))
+        if roll < 0.35 and t.lanes > 1:
+            return b.insert(self.any(t), self.any(t.with_lanes(1)), rng.randrange(t.lanes))
         if t.scalar == "i1":
             if roll < 0.6:
                 return self.compare(t.lanes)
@@ -142,6 +149,15 @@ class Writer:
         elif kind in ("mul", "add") and rng.random() < 0.4:
             y = b.const(rng.choice((2, 3, 4, 5, 8, 9, 12, 64, -4, 1003)), t)
         return b.binary(kind, x, y)
+
+    def taken(self, v: Node) -> Node:
+        """A scalar out of a vector."""
+        b, rng = self.b, self.rng
+        if v.type.scalar == "i1" and rng.random() < 0.5:
+            return b.pure("any", (v,), I1)
+        if v.type.scalar == "i1" or rng.random() < 0.5:
+            return b.lane(v, rng.randrange(v.type.lanes))
+        return b.across(rng.choice(_ACROSS[v.type.is_float]), v)
 
     def converted(self, t: VType) -> Node:
         b, rng = self.b, self.rng

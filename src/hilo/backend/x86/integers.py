@@ -2,7 +2,7 @@
 x86.select, x86.machine.
 
 Sums, and products by what an address can scale by, are addresses: nodes that only feed other such nodes and memory
-operands are computed there. Bits of a register beyond the type's width are undefined (those of i1 are 0): what depends
+operands are computed there. Bits of a register beyond the type's width are undefined (i1 has 8 bits, 0 or 1): what depends
 on them extends first.
 """
 
@@ -172,12 +172,13 @@ def extended(s: Selector, node: Node, signed: bool) -> int:
     """A register with an operand, all of whose lower 32 bits are right."""
     r = s.use(node)
     bits = node.type.bits
-    if bits >= 32 or (bits == 1 and not signed):
+    if bits >= 32:
         return r
     t = s.new(GENERAL)
     if bits == 1:
-        s.move(t, r)
-        s.g("neg", 4, t)
+        s.g("movzb", 4, t, r)
+        if signed:
+            s.g("neg", 4, t)
     else:
         s.g(("movs" if signed else "movz") + ("b" if bits == 8 else "w"), 4, t, r)
     return t
@@ -296,9 +297,8 @@ def flags(s: Selector, node: Node) -> str:
 
 def compared(s: Selector, node: Node) -> Value:
     condition = flags(s, node)
-    t, r = s.new(GENERAL), s.result(node)
-    s.g("set" + condition, 1, t)
-    s.g("movzb", 4, r, t)
+    r = s.result(node)
+    s.g("set" + condition, 1, r)
     return r
 
 
@@ -359,13 +359,12 @@ def convert(s: Selector, node: Node) -> Value:
         return r
     a = s.use(x)
     if how == "zext":
-        if bits == 1:
-            return a
         r = s.result(node)
-        s.g({8: "movzb", 16: "movzw", 32: "mov"}[bits], 4, r, a)
+        s.g({1: "movzb", 8: "movzb", 16: "movzw", 32: "mov"}[bits], 4, r, a)
         return r
     if bits == 1:
-        r = in_place(s, node, a)
+        r = s.result(node)
+        s.g("movzb", 4, r, a)
         s.g("neg", 8, r)
         return r
     r = s.result(node)

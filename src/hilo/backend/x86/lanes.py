@@ -130,7 +130,7 @@ def insert_bit(s: Selector, node: Node) -> int:
     mask, x = s.use(v), s.use(a)
     one, rest, r = s.new(MASK), s.new(MASK), s.result(node)
     t = s.new(GENERAL)
-    s.move(t, x)
+    s.g("movzb", 4, t, x)
     if index:
         s.g("shl", 8, t, imm=index)
     s.v("kandn" + w, 0, rest, bits(s, 1 << index, lanes), mask)

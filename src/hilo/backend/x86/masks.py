@@ -34,7 +34,8 @@ from hilo.backend.x86.pieces import (
 )
 from hilo.backend.x86.select import CONDITIONS, Selector, Value, parts_of, selects
 from hilo.backend.x86.shuffles import length_of
-from hilo.backend.x86.vectors import binary
+from hilo.backend.x86.uses import merges
+from hilo.backend.x86.vectors import COMMUTE, binary, name_of
 from hilo.loop.nodes import Node
 
 FLOAT_PREDICATES: Final = {"oeq": 0, "olt": 1, "ole": 2, "uno": 3, "une": 4, "ord": 7, "oge": 13, "ogt": 14}
@@ -195,12 +196,11 @@ def negated_and(s: Selector, node: Node, x: Node, negated: Node) -> int:
 def spread(s: Selector, bit: int, lanes: int, r: int) -> int:
     """A mask register with a bit of a general register in all lanes."""
     t = s.new(GENERAL)
+    s.g("movzb", 4, t, bit)
     if lanes == 64:
-        s.g("movsl", 8, t, bit)
         s.g("neg", 8, t)
         s.v("kmovq_to", 0, r, NO, t)
         return r
-    s.move(t, bit)
     s.g("neg", 4, t)
     s.v("kmovd_to", 0, r, NO, t)
     return r
@@ -217,10 +217,8 @@ def any_flags(s: Selector, node: Node) -> str:
 @selects("any", of="scalar")
 def any_(s: Selector, node: Node) -> Value:
     condition = any_flags(s, node)
-    t = s.new(GENERAL)
-    s.g("set" + condition, 1, t)
     r = s.result(node)
-    s.g("movzb", 4, r, t)
+    s.g("set" + condition, 1, r)
     return r
 
 
@@ -239,6 +237,8 @@ def select(s: Selector, node: Node) -> Value:
             drop(s, extra)
         return extreme(s, node, name, first, second)
     mask = mask_of(s, c, t.lanes)
+    if a in s.lazy and t.lanes > 1 and merges(a):
+        return merged(s, node, mask)
     n = parts_of(t)
     if b.const == 0 and (not t.is_float or str(b.const) != "-0.0") and is_zero(b):
         name, firsts, zeroed = masked_move(t), (NO,) * n, True
@@ -254,6 +254,31 @@ def select(s: Selector, node: Node) -> Value:
         else:
             s.v(name, length_of_part(t), r, first, rm, mask=k, zero=zeroed, broadcast=broadcast)
     return value(out)
+
+
+def merged(s: Selector, node: Node, mask: int) -> int:
+    """A selection of what is computed for it alone: for the lanes of the mask, over the other value."""
+    _, a, b = node.args
+    t = node.type
+    x, y = a.args
+    if a.kind in COMMUTE and is_memory(s, x) and not is_memory(s, y):
+        x, y = y, x
+    name, size = name_of(a.kind, t), length(t)
+    first = s.use(x)
+    rm, broadcast = last(s, y)
+    if b.const is not None and is_zero(b):
+        r = s.result(node)
+        s.v(name, size, r, first, rm, mask=mask, zero=True, broadcast=broadcast)
+        return r
+    other = s.use(b)
+    r = other
+    if not s.dies(other):
+        r = s.result(node)
+        if r in (first, rm):
+            r = s.new(VECTOR)
+        s.move(r, other, t.lanes * t.size)
+    s.v(name, size, r, first, rm, mask=mask, broadcast=broadcast)
+    return r
 
 
 def is_zero(node: Node) -> bool:

@@ -31,9 +31,8 @@ def load(s: Selector, node: Node) -> Value:
         return r
     if t.scalar == "i1":
         s.g("cmp", 1, NO, a, imm=0)
-        c, r = s.new(GENERAL), s.result(node)
-        s.g("setne", 1, c)
-        s.g("movzb", 4, r, c)
+        r = s.result(node)
+        s.g("setne", 1, r)
         return r
     r = s.result(node)
     name, size = _LOADS[t.size]

@@ -19,8 +19,8 @@ node stands in its block, once per copy of an unrolled body. It
 
 Values in registers: floats, and vectors of up to 64 bytes in the low lanes of a vector register (the rest is
 undefined); masks (i1 vectors) of up to 64 lanes in a mask register, bits beyond the lanes undefined; scalar integers
-and pointers in general registers, bits beyond their width undefined; scalar i1 in general registers, all of the lower
-32 bits 0 or 1.
+and pointers in general registers, bits beyond their width undefined; scalar i1 in the lowest byte of general registers,
+0 or 1, bits beyond undefined.
 
 Nodes that nobody uses are never asked for, constants neither. A load with one use in its block, with no store between,
 waits for its use (`s.source` makes it the memory operand), and so does a scalar compare that feeds one select or `if`.
@@ -243,7 +243,7 @@ class Selector(Draft):
         if node in self.lazy and node.kind in CONDITIONS:
             return CONDITIONS[node.kind](self, node)
         r = self.use(node)
-        self.g("test", 4, r, r)
+        self.g("test", 1, r, r)
         return "ne"
 
     # ---- integers that are sums
