@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hilo.backend.x86.select import Selector
 
 OPPOSITE: Final = {"e": "ne", "ne": "e", "l": "ge", "ge": "l", "g": "le", "le": "g", "b": "ae", "ae": "b", "a": "be",
-                   "be": "a", "p": "np", "np": "p"}  # fmt: skip
+                   "be": "a", "p": "np", "np": "p", "s": "ns", "ns": "s", "o": "no", "no": "o"}  # fmt: skip
 
 
 def structure(s: Selector, node: Node) -> Iterator[Iterator]:
