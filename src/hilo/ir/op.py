@@ -114,7 +114,7 @@ class Attrs(Mapping[str, Any]):
 
     def own(self) -> dict[str, Any]:
         """The attributes that belong to the op itself: all but the discardable ones, whose names have a dot."""
-        return {k: v for k, v in self._d.items() if "." not in k}
+        return {k: v for k, v in self._d.items() if "." not in k} if self._d else {}
 
     def __repr__(self) -> str:
         return "{" + ", ".join(f"{k}={v!r}" for k, v in self._d.items()) + "}"

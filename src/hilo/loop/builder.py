@@ -132,7 +132,8 @@ class Builder:
 
     def binary(self, kind: str, a: Node | Num, b: Node | Num) -> Node:
         """One of the two-operand arithmetic kinds; numbers become constants of the other operand's type."""
-        a, b = self._pair(a, b)
+        if not (isinstance(a, Node) and isinstance(b, Node) and a.type is b.type):
+            a, b = self._pair(a, b)
         t = a.type
         if t.is_float or (a.const is None and b.const is None):
             return self.pure(kind, (a, b), t)
@@ -193,8 +194,12 @@ class Builder:
     def fma(self, a: Node | Num, b: Node | Num, c: Node | Num) -> Node:
         """a * b + c, rounded once."""
         types = [x.type for x in (a, b, c) if isinstance(x, Node)]
-        t = max(types, key=lambda t: t.lanes) if len(set(types)) > 1 else types[0]
-        args = [self.splat(x, t.lanes) if isinstance(x, Node) else self.const(x, t) for x in (a, b, c)]
+        t = types[0]
+        for other in types:
+            if other.lanes > t.lanes:
+                t = other
+        args = [self.const(x, t) if not isinstance(x, Node) else x if x.type is t else self.splat(x, t.lanes)
+                for x in (a, b, c)]  # fmt: skip
         return self.pure("fma", tuple(args), t)
 
     def scale(self, x: Node, n: Node) -> Node: return self.pure("scale", (x, n), x.type)  # fmt: skip

@@ -130,7 +130,7 @@ class Elements:
             return source(index)
         kind = o.kind
         if kind.scalar is not None:
-            elems = [self(x, index if x.tensor.rank else ()) for x in o.operands]
+            elems = [self(x, index if x.type.rank else ()) for x in o.operands]  # type: ignore[attr-defined]
             return kind.scalar(self.b, o.type, *elems, **o.attrs.own())
         if kind.element is not None:
             return kind.element(self.b, o.type, list(index), *[Operand(self, x) for x in o.operands], **o.attrs.own())

@@ -51,7 +51,7 @@ class _Recorder(Elements):
     def _make(self, o: Op, index: Indices) -> Elem:
         if o not in self.sources and o.kind.scalar is not None:
             for x in o.operands:
-                self(x, index if x.tensor.rank else ())
+                self(x, index if x.type.rank else ())  # type: ignore[attr-defined]
             return unknown(o)
         return super()._make(o, index)
 
