@@ -15,6 +15,7 @@ from hilo.backend.elf import symbols
 from hilo.backend.jit import load
 from hilo.backend.target import Target
 from hilo.backend.x86.assembler import Assembler, fill
+from hilo.backend.x86.disassemble import Instruction, disassembled
 from hilo.backend.x86.encode import R11, RAX, RDI, RSI, RSP, constant, general, vector
 from hilo.backend.x86.text import assemble
 from hilo.errors import Error
@@ -134,6 +135,43 @@ def test_linkers_take_the_files(tmp_path: Path) -> None:
     link = ["gcc", "-shared", "-Wl,--fatal-warnings", str(tmp_path / "f.o"), "-o", str(tmp_path / "f.so")]
     subprocess.run(link, check=True)
     assert ctypes.CDLL(str(tmp_path / "f.so")).f(12) == 20
+
+
+def test_machine_code_is_read_back() -> None:
+    assembler = Assembler()
+    assembler.function("f", private=True)
+    assembler.emit(general("push", 8, RAX))
+    assembler.call("labs")
+    assembler.label("again")
+    eight = assembler.constant(bytes(range(8)))
+    assembler.emit(general("add", 8, RAX, eight), eight)
+    assembler.jump("again", "ne")
+    assembler.call("g")
+    assembler.emit(general("ret", 8))
+    assembler.function("g")
+    assembler.address("memset", R11, outside=True)
+    assembler.emit(general("ret", 8))
+    assert disassembled(assembler.finish()) == """f:
+    pushq %rax
+    callq labs
+.L3:
+    addq .C0(%rip), %rax
+    jne .L3
+    callq g
+    retq
+.globl g
+g:
+    movabsq $memset, %r11
+    retq
+.C0:
+    .byte 00 01 02 03 04 05 06 07
+"""
+
+
+def test_what_is_no_machine_code() -> None:
+    for code in (b"\x06", b"\x62\xf1", b"\xc5\xf8\x77"[:2], b"\x0f\xff\xc0", b"\xe8\0"):
+        with pytest.raises(Error, match="not known"):
+            Instruction(code, 0, str)
 
 
 def test_what_is_not_there() -> None:

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from x86_lines import by_llvm
 
-from hilo.backend.x86 import encode, listing, text
+from hilo.backend.x86 import encode, syntax, text
 from hilo.backend.x86.assembler import Assembler, fill
+from hilo.backend.x86.disassemble import Instruction
 from hilo.backend.x86.instructions import (
     ARITHMETIC,
     CONDITIONS,
@@ -65,14 +66,14 @@ def shapes(key: str) -> Iterator[tuple[Any, ...]]:
     _, space, _, vex, evex, unit, how = VECTOR[key]
     name, by_number = key.removesuffix("_imm"), key.endswith("_imm")
     imm = 5 if by_number or space == 3 or name.startswith(IMMEDIATE) else None
-    scalar = unit < 0 and how != "vsib" and listing.kinds(name, 2, by_number)[0] in "xlqk"
+    scalar = unit < 0 and how != "vsib" and syntax.kinds(name, 2, by_number)[0] in "xlqk"
     scalar = scalar and not name.startswith(("vextractf", "vextracti"))
     lone = scalar or how in ("l0", "l1") or name.startswith(("vpinsr", "vpextr")) or (unit == 0 and vex is not None)
     for length in range(1) if lone else range(2 if evex is None else 3):
         large = name.endswith(("32x8", "64x4"))
         if (length == 0 and name.startswith(NOT_128) and name != "vbroadcasti32x2") or (large and length < 2):
             continue
-        kinds = listing.kinds(name, length, by_number)
+        kinds = syntax.kinds(name, length, by_number)
         sources = 1 if name.startswith(ONE_SOURCE) and not name.startswith(TWO_SOURCES) else 2
         if how in ("mr", "vsib") or how[:1] == "/" or (by_number and name.startswith("vperm")):
             sources = 1
@@ -115,13 +116,15 @@ def calls(key: str) -> Iterator[tuple[Any, ...]]:
 
 
 def agree(lines: list[str], codes: list[bytes]) -> None:
-    """LLVM makes of each line what is its code, and so does `x86.text`."""
+    """LLVM makes of each line what is its code, and so does `x86.text`; the code says what the line did."""
     made = by_llvm([part for line in lines for part in (line, f".p2align {SLOT.bit_length() - 1}")])
     for i, (line, code) in enumerate(zip(lines, codes, strict=True)):
         assert made[SLOT * i : SLOT * (i + 1)] == code + fill(SLOT - len(code)), line
         assembler = Assembler()
         text.assemble(assembler, [line])
         assert assembler.code == code, line
+        read = Instruction(code, 0, lambda place: "name")
+        assert (read.text, read.size) == (line, len(code))
 
 
 @pytest.mark.parametrize("letter", ["k", "va", "vb", "vc", "vd", "ve", "vf", "vg", "vi", "vm", "vp", "vr", "vs", "vx"])
@@ -133,7 +136,7 @@ def test_vectors(letter: str) -> None:
     # To and from memory there are vmovq_store and vmovq_load.
     asked = [c for c in asked if c[0] not in ("vmovq", "vmovq_general") or isinstance(c[4], int)]
     assert {c[0] for c in asked} >= {key.removesuffix("_imm") for key in keys}
-    agree([listing.vector(*c) for c in asked], [encode.vector(*c) for c in asked])
+    agree([syntax.vector(*c) for c in asked], [encode.vector(*c) for c in asked])
 
 
 def general_calls() -> Iterator[tuple[Any, ...]]:
@@ -185,4 +188,4 @@ def general_calls() -> Iterator[tuple[Any, ...]]:
 def test_general() -> None:
     asked: list[Any] = list(dict.fromkeys([*general_calls(), *((name, 8) for name in PLAIN)]))
     codes = [encode.general(*c) for c in asked]
-    agree([listing.general(*c) for c in asked], codes)
+    agree([syntax.general(*c) for c in asked], codes)

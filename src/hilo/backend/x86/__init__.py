@@ -46,3 +46,10 @@ def compile(funcs: Sequence[Func], target: Target, public: Collection[str] | Non
 
             assemble(asm, lines)
     return asm.finish()
+
+
+def listing(funcs: Sequence[Func], target: Target) -> str:
+    """What `compile` makes, in AT&T's syntax, with labels and constants."""
+    from hilo.backend.x86.disassemble import disassembled
+
+    return disassembled(compile(funcs, target))

@@ -138,7 +138,7 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
     if name in PLAIN:
         return {"ret": "retq", "cqo": "cqto", "cdq": "cltd"}.get(name, name.replace("_", " "))
     stem, _, kind = name.partition("_")
-    letter = _LETTERS[size]
+    letter = _LETTERS.get(size, "")  # those without a size have none
     front = "lock " if kind == "lock" else ""
     one = register(letter, reg) if reg is not None else ""
     number = "" if imm is None else f"${imm}"
@@ -166,6 +166,8 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
         operands = (number, one, other())
     if stem in UNARY or stem in ("push", "pop", "bswap"):
         operands = (one or other(),)
+    if stem == "mov" and size == 8 and imm is not None and not -(1 << 31) <= imm < 1 << 31:
+        stem = "movabs"
     stem = {"imul1": "imul"}.get(stem, stem)
     assert stem in ARITHMETIC or operands
     return f"{front}{stem}{letter} " + ", ".join(o for o in operands if o)
