@@ -268,7 +268,8 @@ def test_a_compare_that_several_selections_ask_for() -> None:
     def repeated(b: Builder, y: Node, n: Node) -> None:
         less = b.cmp("slt", n, 5)
         values = [b.select(less, b.add(n, k), b.mul(n, k)) for k in range(4)]
-        values += b.for_(0, n, 1, lambda i, s: (b.select(b.cmp("sgt", i, s), b.add(s, i), b.sub(s, 1)),), (n,), unroll=2)
+        values += b.for_(0, n, 1, lambda i, s: (b.select(b.cmp("sgt", i, s), b.add(s, i), b.sub(s, 1)),), (n,),
+                         unroll=2)  # fmt: skip
         for k, v in enumerate(values):
             b.store(b.gep(y, 8 * k), v)
 

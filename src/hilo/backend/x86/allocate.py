@@ -32,6 +32,7 @@ from hilo.backend.x86.machine import (
 
 ALL: Final[tuple[int, ...]] = (0xFFEF, 0xFFFFFFFF, 0xFE)  # registers of each class: all but rsp, and but k0
 KEPT: Final[tuple[int, ...]] = (0xF028, 0, 0)  # what calls keep: rbx rbp r12 r13 r14 r15
+SLOT: Final = (8, 64, 8)  # bytes of memory for a value, by class
 DIVISION: Final = 0x5  # rax, rdx
 INTEGERS: Final = (7, 6, 2, 1, 8, 9)  # where parameters go: rdi rsi rdx rcx r8 r9
 FLOATS: Final = tuple(range(8))
@@ -149,13 +150,13 @@ def passed(types: Any) -> tuple[list[int | tuple[int]], int]:
 
 def allocate(draft: Draft, constants: dict[int, Any]) -> Allocation:
     """Registers for all that is in `draft.code`, from which values may be put into memory."""
-    from hilo.backend.x86.spill import rewrite
-
     kept: set[int] = set()  # registers of reloaded values, which must not be put into memory again
     while True:
         scan = _Scan(draft, constants, kept)
         if not scan.spilled:
             return Allocation(scan.place, scan.across, tuple(scan.used))
+        from hilo.backend.x86.spill import rewrite
+
         rewrite(draft, scan.spilled, constants, kept)
 
 
@@ -178,7 +179,7 @@ class _Scan:
     def run(self) -> None:
         live, classes, place, used = self.live, self.draft.classes, self.place, self.used
         start, end, hints, special = live.start, live.end, live.hints, bool(live.calls or live.divisions)
-        free = list(ALL)
+        free: list[int] = [*ALL]
         self.owner: tuple[dict[int, int], ...] = ({}, {}, {})
         found = [v for v in range(FIRST, len(start)) if start[v] >= 0]
         for v in found:
@@ -236,9 +237,8 @@ class _Scan:
     def without(self, candidates: int, kind: int, at: int, until: int) -> tuple[int, Any]:
         """The candidates that a division inside of an interval leaves; the calls inside."""
         live = self.live
-        if kind == 0 and live.divisions:
-            if within(live.divisions, at, until):
-                candidates &= ~DIVISION
+        if kind == 0 and live.divisions and within(live.divisions, at, until):
+            candidates &= ~DIVISION
         if live.calls:
             return candidates, within(live.calls, at, until)
         return candidates, ()

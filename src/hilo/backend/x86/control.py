@@ -280,7 +280,7 @@ def if_places(s: Selector, node: Node, others: dict[Node, int]) -> list[Any]:
     """Where the values of a branch go: where they are wanted, if what is there is only read inside of the branches."""
     then = node.blocks[0]
     results = s.seen.results.get(node, {})
-    wishes = [s.wish.get(results[i]) if i in results else None for i in range(len(then.yields))]
+    wishes: list[Any] = [s.wish.get(results[i]) if i in results else None for i in range(len(then.yields))]
     inside: dict[int, int] = {}
     if any(w is not None for w in wishes):
         for outer in (others, s.seen.outer(then)):

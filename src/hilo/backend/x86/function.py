@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from hilo.backend.nesting import run
 from hilo.backend.x86 import constants
-from hilo.backend.x86.allocate import KEPT, Allocation, allocate, passed
+from hilo.backend.x86.allocate import KEPT, SLOT, Allocation, allocate, passed
 from hilo.backend.x86.encode import general, vector
 from hilo.backend.x86.machine import (
     CALL,
@@ -126,8 +126,6 @@ class _Writer:
             self.place[FRAME] = (RSP, self.outgoing)
 
     def slots_of_saves(self) -> dict[int, Any]:
-        from hilo.backend.x86.spill import SLOT
-
         s, slots = self.s, {}
         for registers in self.allocation.across.values():
             for v in registers:

@@ -2,13 +2,13 @@
 x86.select, x86.machine.
 
 Sums, and products by what an address can scale by, are addresses: nodes that only feed other such nodes and memory
-operands are computed there. Bits of a register beyond the type's width are undefined (i1 has 8 bits, 0 or 1): what depends
-on them extends first.
+operands are computed there. Bits of a register beyond the type's width are undefined (i1 has 8 bits, 0 or 1): what
+depends on them extends first.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from hilo.backend.x86.constants import label
 from hilo.backend.x86.control import OPPOSITE
@@ -125,16 +125,16 @@ def two_operands(s: Selector, node: Node, name: str, commutes: bool) -> int:
         r = in_place(s, node, a)
         s.g(name, size, r, imm=imm)
         return r
-    b = memory_or_register(s, y)
-    if commutes and b.__class__ is int and not s.dies(a) and s.dies(b):  # type: ignore[arg-type]
-        a, b = b, a  # type: ignore[assignment]
+    b: Any = memory_or_register(s, y)
+    if commutes and b.__class__ is int and not s.dies(a) and s.dies(b):
+        a, b = b, a
     wish = s.wish.get(node)
     if wish == b and b != a:  # where a is to go, and b still is
         if not commutes:
             r = s.new(GENERAL)
             s.move(r, a)
         else:
-            r, b = in_place(s, node, b), a  # type: ignore[arg-type]
+            r, b = in_place(s, node, b), a
     else:
         r = in_place(s, node, a)
     s.g(name, size, r, b)

@@ -167,7 +167,7 @@ class Selector(Draft):
         if value is None:
             if node in self.lazy:
                 value = self.select(node)
-                return self.materialize(value) if isinstance(value, Address) else value
+                return self.materialize(value) if isinstance(value, Address) else value  # type: ignore[return-value]
             return self.constant(node)
         if isinstance(value, Address):
             self.left[value.base] -= 1
@@ -226,7 +226,7 @@ class Selector(Draft):
 
     def results(self, node: Node) -> tuple[int, ...]:
         """The registers for a node's value of any number of parts, to be written behind all reading of operands."""
-        wish = self.wish.get(node)
+        wish: Any = self.wish.get(node)
         if wish.__class__ is tuple and not any(self.left[r] for r in wish):
             return wish
         n = parts_of(node.type)

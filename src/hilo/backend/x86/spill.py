@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from hilo.backend.x86 import constants as fixed
+from hilo.backend.x86.allocate import SLOT
 from hilo.backend.x86.instructions import VECTOR
 from hilo.backend.x86.machine import (
     CALL,
@@ -29,7 +30,6 @@ from hilo.backend.x86.machine import (
 )
 from hilo.backend.x86.machine import MASK as MASKS
 
-SLOT: Final = (8, 64, 8)  # bytes by class
 _READS: Final = frozenset(("cmp", "test", "push", "vucomiss", "vucomisd", "vcomiss", "vcomisd", "vptest"))
 _EXTENDS: Final = ("movzb", "movzw", "movsb", "movsw", "movsl", "popcnt", "lzcnt", "tzcnt")
 _WRITES: Final = frozenset(("mov", "lea", "shlx", "shrx", "sarx", "bzhi", "andn", *_EXTENDS))
