@@ -15,7 +15,7 @@ from hilo.backend.x86.objects import ABSOLUTE, PLT, object_file
 from hilo.errors import Error
 
 ALIGNMENT: Final = 32  # of functions
-_LARGEST: Final = 64  # what a constant may want
+LARGEST: Final = 64  # what a constant may want
 _ALWAYS, _ALIGN = -1, -2  # in the place of a jump's condition
 _CALL: Final = 0xE8  # an opcode, which no byte in front of a distance that belongs to an address is
 _LONGEST: Final = 15  # bytes of an instruction
@@ -85,7 +85,7 @@ class Assembler:
 
     def constant(self, data: bytes, align: int = 0) -> str:
         """The name of a place with these bytes, behind the code; `align`: as large as they are if not given."""
-        key = data, align or min(1 << (max(len(data), 1) - 1).bit_length(), _LARGEST)
+        key = data, align or min(1 << (max(len(data), 1) - 1).bit_length(), LARGEST)
         name = self._constants.get(key)
         if name is None:
             name = self._constants[key] = f".C{len(self._constants)}"
@@ -103,7 +103,7 @@ class Assembler:
         functions = [(name, places[name], end - places[name], private)
                      for (name, private), end in zip(self.functions, ends, strict=False)]  # fmt: skip
         if self._constants:
-            code += bytes(-len(code) % _LARGEST)
+            code += bytes(-len(code) % LARGEST)
         for (data, align), name in sorted(self._constants.items(), key=lambda c: -c[0][1]):
             code += bytes(-len(code) % align)
             places[name] = len(code)
@@ -119,7 +119,7 @@ class Assembler:
             else:
                 raise Error(f"code that refers to {to!r}, which there is not")
         outside += [(at + shifts[step], name, ABSOLUTE, 0) for at, step, name in self._addresses]
-        return object_file(code, _LARGEST, functions, outside)
+        return object_file(code, LARGEST, functions, outside)
 
     def _laid_out(self, sizes: list[int]) -> tuple[list[int], dict[Hashable, int]]:
         """How far what follows each step, and the beginning, moves; where the labels are. `sizes` of jumps are those of

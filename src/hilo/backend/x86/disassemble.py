@@ -12,6 +12,7 @@ from struct import iter_unpack, unpack_from
 from typing import Any, Final
 
 from hilo.backend.x86 import syntax
+from hilo.backend.x86.assembler import LARGEST
 from hilo.backend.x86.instructions import (
     ARITHMETIC,
     CONDITIONS,
@@ -313,6 +314,7 @@ def disassembled(file: bytes) -> str:
     functions = sorted((s[4], s[5], n, bool(s[1] >> 4)) for s, n in zip(table, name_of, strict=True) if s[3])
     known = {begin: name for begin, _, name, _ in functions}
     end = max((begin + length for begin, length, _, _ in functions), default=0)
+    end += -end % LARGEST  # where constants start
     parts = []
     for begin, length, name, public in functions:
         parts += [*([f".globl {name}"] if public else []), f"{name}:"]
