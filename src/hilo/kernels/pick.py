@@ -14,7 +14,6 @@ from hilo.ir.dims import upper
 from hilo.ir.module import Function
 from hilo.ir.op import PARAMETER, Op
 from hilo.kernels.combine import Combiner, Elems, constant_elem, highest, lowest
-from hilo.kernels.extremum import TYPES, Extremum
 from hilo.loop.builder import Builder, Node
 from hilo.loop.element import Elem
 from hilo.ops.rows import captures, inputs
@@ -77,7 +76,11 @@ def combiner(r: Op) -> Combiner:
             if picks(body, most):
                 return Pick(body, most)
     c = Combiner(body, len(captures(r)))
-    return Extremum(body) if c.name in ("maximum", "minimum") and c.results[0] in TYPES else c
+    if c.name not in ("maximum", "minimum"):
+        return c
+    from hilo.kernels.extremum import TYPES, Extremum
+
+    return Extremum(body) if c.results[0] in TYPES else c
 
 
 def _counts(r: Op) -> bool:

@@ -28,6 +28,9 @@ else:
 REGION: Final = 64  # elements of a value in a region that kernels compute in registers
 SMALL_TURN: Final = 4096  # elements below which moving data in any order costs nothing
 CONTRACTIONS: Final = frozenset(("stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"))
+INLINE: Final = frozenset(  # ops whose regions kernels compute for elements in registers
+    f"stablehlo.{name}" for name in ("map", "reduce", "reduce_window", "scatter", "select_and_scatter", "sort")
+)
 KINDS = ("loop", "rows", "contraction", "attention", "online")
 Indices = tuple[Index, ...]
 Source = Callable[[Indices], Elem]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hilo.ir.module import Function
 from hilo.ir.op import PARAMETER
-from hilo.rewrite.regions import Effects, Regions, has_regions
+from hilo.rewrite.regions import CONTROL, Effects, Regions, each_region
 
 
 def dce(f: Function) -> Function:
@@ -14,11 +14,11 @@ def dce(f: Function) -> Function:
     Parameters and ops with effects stay.
     """
     f = _drop(f)
-    if not has_regions(f):
-        return f
-    from hilo.passes.narrow import narrow
+    if any(o.kind.full_name in CONTROL for o in f.ops):
+        from hilo.passes.narrow import narrow
 
-    return _drop(narrow(f, Regions(dce)))
+        return _drop(narrow(f, Regions(dce)))
+    return each_region(f, Regions(dce))
 
 
 def _drop(f: Function) -> Function:

@@ -9,18 +9,13 @@ as the interpreter. That is slow, and never refused.
 
 from __future__ import annotations
 
-from typing import Final
-
 from hilo.ir.module import Function
 from hilo.ir.op import GET, Op
 from hilo.ir.types import Results, TensorType, result_types
-from hilo.ops.fusion import composes_region
+from hilo.ops.fusion import INLINE, composes_region
 from hilo.rewrite.bodies import instantiate
 from hilo.rewrite.ops import select
 from hilo.rewrite.regions import Effects, Regions, regions, with_regions
-
-_NAMES: Final = ("map", "reduce", "reduce_window", "scatter", "select_and_scatter", "sort")
-_OPS: Final = frozenset(f"stablehlo.{n}" for n in _NAMES)
 
 
 def element_loops(f: Function) -> Function:
@@ -37,7 +32,7 @@ def element_loops(f: Function) -> Function:
         if any(x in new for x in o.operands):
             o = o.with_operands([new.get(x, x) for x in o.operands])
         o = inner.apply(o)
-        if o.kind.full_name in _OPS:
+        if o.kind.full_name in INLINE:
             o = with_regions(o, _chosen)
             if not all(composes_region(r) for r in regions(o)):
                 from hilo.passes.element_bodies import LOOPS

@@ -16,12 +16,11 @@ from hilo.ir.op import GET, PARAMETER, Op
 from hilo.ir.types import Results, TensorType, result_types
 from hilo.ops.fusion import composes, contracts
 from hilo.passes.fuse_group import Costs, Group, build, is_rows
-from hilo.rewrite.regions import with_regions
+from hilo.rewrite.regions import CONTROL, with_regions
 
 if TYPE_CHECKING:
     from hilo.options import Options
 
-CONTROL: Final = frozenset(("stablehlo.while", "stablehlo.if", "stablehlo.case"))
 ALONE: Final = frozenset(
     ("reshape", "constant", "concatenate", "dynamic_update_slice", "gather", "transpose")
 )  # as results

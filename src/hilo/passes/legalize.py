@@ -13,7 +13,7 @@ from hilo.ir.types import QUANTIZED, OpaqueType, TensorType, Type, UnrankedType,
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
 from hilo.rewrite.pattern import Pattern, Symbol
-from hilo.rewrite.regions import has_regions, regions
+from hilo.rewrite.regions import regions
 
 
 def legalize(f: Function) -> Function:
@@ -26,12 +26,22 @@ def legalize(f: Function) -> Function:
 
         f = lower_quantized(f)
     f = rewrite(f, _expansions())
-    if has_regions(f):
+    if not all(map(_is_plain, f.ops)):
         from hilo.passes.element_loops import element_loops
 
         f = element_loops(f)
     _check(f)
     return f
+
+
+def _is_plain(op: Op) -> bool:
+    """Whether kernels take `op` as it is, with its regions if it has some."""
+    inside = list(regions(op))
+    if not inside:
+        return True
+    from hilo.ops.fusion import INLINE, composes_region
+
+    return op.kind.full_name in INLINE and all(map(composes_region, inside))
 
 
 class Expansions(RuleSet):

@@ -7,9 +7,7 @@ from hilo.ir.module import Function
 from hilo.ir.op import GET, Attrs, Op
 from hilo.ir.types import Results
 from hilo.rewrite.bodies import Needs, restrict
-from hilo.rewrite.regions import Regions, regions
-
-_CONTROL = ("while", "if", "case")
+from hilo.rewrite.regions import CONTROL, Regions, regions
 
 
 def narrow(f: Function, inner: Regions) -> Function:
@@ -29,7 +27,7 @@ def narrow(f: Function, inner: Regions) -> Function:
                 op = op.with_operands([new.get(x, x) for x in op.operands])
                 break
         op = inner.apply(op)
-        if op.kind.name in _CONTROL and op.kind.dialect == "stablehlo":
+        if op.kind.full_name in CONTROL:
             several = isinstance(old.type, Results)
             read = {g.attrs["index"] for g in gets.get(old, ())} if several else {0}
             found = _while(op, read) if op.kind.name == "while" else _branches(op, read)

@@ -12,7 +12,7 @@ from hilo.options import DEFAULT, Options
 from hilo.passes.cse import cse
 from hilo.passes.dce import dce
 from hilo.rewrite import RuleSet, rewrite
-from hilo.rewrite.regions import has_regions
+from hilo.rewrite.regions import any_op
 from hilo.trace import substep
 
 #: One round does nearly everything; further rounds see what cse and dce made equal or used once. A stop, never a need.
@@ -42,7 +42,7 @@ def simplify(f: Function, options: Options = DEFAULT) -> Function:
 
 def hoisted(f: Function) -> Function:
     """`f` with the invariant code of its loops before them."""
-    if not has_regions(f):
+    if not any_op(f, lambda o: o.kind.full_name == "stablehlo.while"):
         return f
     from hilo.passes.hoist import hoist
 

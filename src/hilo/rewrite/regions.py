@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Final
 
 from hilo.ir.module import Function
 from hilo.ir.op import NO_ATTRS, Attrs, Op, OpDef
+
+CONTROL: Final = frozenset(("stablehlo.while", "stablehlo.if", "stablehlo.case"))
 
 
 def regions(op: Op) -> Iterator[Function]:
@@ -78,6 +81,20 @@ class Regions:
         if found is None:
             found = self._memo[region] = self._transform(region)
         return region if found == region else found
+
+
+def each_region(f: Function, inner: Regions) -> Function:
+    """`f` with `inner` applied to its ops; `f` itself if nothing changed."""
+    new: dict[Op, Op] = {}
+    kept: list[Op] = []
+    for old in f.ops:
+        op = inner.apply(old)
+        if new and any(x in new for x in op.operands):
+            op = op.with_operands([new.get(x, x) for x in op.operands])
+        kept.append(op)
+        if op is not old:
+            new[old] = op
+    return f.replace(ops=kept, results=[new.get(r, r) for r in f.results]) if new else f
 
 
 class Effects:
