@@ -32,7 +32,7 @@ from hilo.backend.x86.pieces import (
     suffix,
     value,
 )
-from hilo.backend.x86.select import CONDITIONS, Selector, Value, parts_of, selects
+from hilo.backend.x86.select import CONDITIONS, Selector, Value, length, parts_of, selects
 from hilo.backend.x86.shuffles import length_of
 from hilo.backend.x86.uses import merges
 from hilo.backend.x86.vectors import COMMUTE, binary, name_of

@@ -21,6 +21,7 @@ _SCALED: Final = frozenset(("sub", "mul", "shl"))
 _CALLS: Final = frozenset(("call", "callptr", "memcpy", "memset"))
 CHANGES: Final = frozenset(("add", "sub", "and", "or", "xor"))  # of a number in memory, by one instruction
 SHORT_COPY, SHORT_FILL = 512, 1024  # bytes that are copied or filled without a call
+_MERGE: Final = frozenset(("fadd", "fsub", "fmul", "fdiv", "add", "sub"))
 #: Integers whose lower bits follow from those of what they are made of.
 LOWER_BITS: Final = frozenset(("add", "sub", "mul", "and", "or", "xor", "splat", "convert"))
 
@@ -51,6 +52,14 @@ def rotation(node: Node) -> tuple[Node, int] | None:
     return left.args[0], by
 
 
+def merges(node: Node) -> bool:
+    """Whether an instruction computes a vector for some lanes and leaves the others alone."""
+    t, kind = node.type, node.kind
+    if t.scalar == "i1" or t.lanes * t.size > 64:
+        return False
+    return kind in _MERGE or (kind == "mul" and t.size > 1) or (kind in ("and", "or", "xor") and t.size >= 4)
+
+
 class Uses:
     """`uses`: of nodes with effects, and of all others that somebody uses, how often; without constants.
 
@@ -72,6 +81,8 @@ class Uses:
         self._often: dict[Node, int] = {}  # compares: how often in that stretch
         self.results: dict[Node, dict[int, Node]] = {}  # of structured nodes, by number
         self.rotations: dict[Node, tuple[Node, int]] = {}  # what is rotated to the left, and by how much
+        self.negated: set[Node] = set()  # negations that the products which use them do
+        self._in_products: dict[Node, int] = {}  # negations: uses by products
         self.calls: set[Node] = set()  # structured nodes that call on their usual way
         self.repeated: set[Node] = set()  # compares of integers that are made where they are used, several times
         self._walk(func)
@@ -93,6 +104,11 @@ class Uses:
                     continue
                 elif is_constant(node):
                     del uses[node]
+                    continue
+                elif self._in_products.get(node) == uses[node]:
+                    self.negated.add(node)
+                    x = node.args[0]
+                    uses[x] = uses.get(x, 0) + uses.pop(node)
                     continue
                 elif kind == "load" or node in self._asked:
                     self._wait(node, stretch)
@@ -121,15 +137,18 @@ class Uses:
 
     def _wait(self, node: Node, stretch: int) -> None:
         if node.kind == "cmp" and self._often.get(node) == self.uses[node] > 1 and self._asked[node] == stretch:
-            if node.type.lanes == 1 and not node.args[0].type.is_float:
-                self.lazy.add(node)
-                self.repeated.add(node)
+            self._repeat(node)
         elif self.uses[node] == 1:
             if node.kind == "load":
                 if self._seen_at.get(node) == stretch:
                     self.lazy.add(node)
             elif self._asked[node] in (stretch, -1):
                 self.lazy.add(node)
+
+    def _repeat(self, node: Node) -> None:
+        if node.type.lanes == 1 and not node.args[0].type.is_float:
+            self.lazy.add(node)
+            self.repeated.add(node)
 
     def _count(self, node: Node, stretch: int) -> None:
         uses, kind, level = self.uses, node.kind, node.level
@@ -146,11 +165,17 @@ class Uses:
                 self._terms[a] = self._terms.get(a, 0) + 1
                 if a.level != level:
                     self._deep.add(a)
-        if kind == "select" or kind == "if":
+        if kind == "fma":
+            for a in node.args:
+                if a.kind == "fneg" and a.level == level and a.args[0].const is None:
+                    self._in_products[a] = self._in_products.get(a, 0) + 1
+        elif kind == "select" or kind == "if":
             c = node.args[0]
-            if c.level == level and (c.kind == "cmp" or c.kind == "any"):
-                if self._asked.setdefault(c, stretch) == stretch:
-                    self._often[c] = self._often.get(c, 0) + 1
+            if node.type.lanes > 1 and merges(a := node.args[1]) and a.level == level:
+                self._asked[a] = stretch
+            asked = c.level == level and (c.kind == "cmp" or c.kind == "any")
+            if asked and self._asked.setdefault(c, stretch) == stretch:
+                self._often[c] = self._often.get(c, 0) + 1
         elif kind == "store":
             v = node.args[1]
             if v.kind in CHANGES and v.level == level and v.type.lanes == 1 and len(node.args) == 2:
@@ -191,6 +216,8 @@ class Uses:
             for node in inner.nodes:
                 if node in uses:
                     for a in node.args if node not in self.rotations else self.rotations[node][:1]:
+                        if a in self.negated:
+                            a = a.args[0]
                         if a.level < level:
                             found[a] = found.get(a, 0) + 1
                     stack.extend(node.blocks)

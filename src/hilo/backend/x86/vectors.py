@@ -36,7 +36,7 @@ _LOGIC: Final = {"and": "vpand", "or": "vpor", "xor": "vpxor"}
 _MUL: Final = {2: "vpmullw", 4: "vpmulld", 8: "vpmullq"}
 _ROUND: Final = {"rint": 4, "floor": 9, "ceil": 10, "trunc": 11}
 _SHIFTS: Final = {"shl": "vpsll", "lshr": "vpsrl", "ashr": "vpsra"}
-_COMMUTE: Final = frozenset(("fadd", "fmul", "add", "mul", "and", "or", "xor"))
+COMMUTE: Final = frozenset(("fadd", "fmul", "add", "mul", "and", "or", "xor"))
 
 
 # ---- two operands
@@ -57,7 +57,7 @@ def binary(s: Selector, node: Node) -> Value:
     """fadd, fsub, fmul, fdiv; add, sub, mul, and, or, xor of vectors."""
     t, kind = node.type, node.kind
     a, b = node.args
-    if kind in _COMMUTE and is_memory(s, a) and not (is_memory(s, b) and b.const is None):
+    if kind in COMMUTE and is_memory(s, a) and not (is_memory(s, b) and b.const is None):
         a, b = b, a
     if kind == "mul" and t.size == 1:
         return mul_bytes(s, node)
@@ -119,48 +119,52 @@ def _mul_halves(s: Selector, node: Node) -> Value:
 @selects("fma")
 def fma(s: Selector, node: Node) -> Value:
     """a * b + c, written over an operand that is not read any more, if there is one."""
-    t = node.type
+    t, negated = node.type, s.seen.negated
+    x, y, z = node.args
+    name = "n" if (x in negated) != (y in negated) else ""
+    name = f"vf{name}m{'sub' if z in negated else 'add'}"
+    x, y, z = (v.args[0] if v in negated else v for v in node.args)
     if parts_of(t) == 1:
-        return _fma(s, node)
-    a, b = (parts(s, x) for x in node.args[:2])
-    c = parts(s, node.args[2])
+        return _fma(s, node, name, x, y, z)
+    a, b = parts(s, x), parts(s, y)
+    c = lasts(s, z)
     out = []
-    dead = all(map(s.dies, a)) and len({*a}) == len(a) and not {*a} & {*b, *c}
-    for x, y, z in zip(a, b, c, strict=True):
-        r = x
+    dead = all(map(s.dies, a)) and len({*a}) == len(a) and not {*a} & {*b, *[rm for rm, _ in c]}
+    for first, second, (rm, broadcast) in zip(a, b, c, strict=True):
+        r = first
         if not dead:
             r = s.new(VECTOR)
-            s.move(r, x, 64)
-        s.v("vfmadd213" + suffix(t), 2, r, y, z)
+            s.move(r, first, 64)
+        s.v(f"{name}213{suffix(t)}", 2, r, second, rm, broadcast=broadcast)
         out.append(r)
     return tuple(out)
 
 
-def _fma(s: Selector, node: Node) -> int:
-    a, b, c = node.args
+def _fma(s: Selector, node: Node, name: str, a: Node, b: Node, c: Node) -> int:
+    """The instruction `name` for vectors of one part and scalars."""
     t = node.type
-    name, size = suffix(t), length(t)
+    end, size = suffix(t), length(t)
     if is_memory(s, a) and not is_memory(s, b):
         a, b = b, a
     if is_memory(s, c) and not (c.const is not None and b.const is None and is_memory(s, b)):
         x, y = s.use(a), s.use(b)
         rm, broadcast = last(s, c)
         r = _overwritten(s, node, t, (x, y))
-        s.v("vfmadd213" + name, size, r, y if r != y else x, rm, broadcast=broadcast)
+        s.v(f"{name}213{end}", size, r, y if r != y else x, rm, broadcast=broadcast)
         return r
     z, x = s.use(c), s.use(a)
     rm, broadcast = last(s, b)
     if rm.__class__ is int:
         r = _overwritten(s, node, t, (z, x, rm))  # type: ignore[arg-type]
         if r in (x, rm):
-            s.v("vfmadd213" + name, size, r, rm if r == x else x, z)  # type: ignore[arg-type]
+            s.v(f"{name}213{end}", size, r, rm if r == x else x, z)  # type: ignore[arg-type]
             return r
     else:
         r = _overwritten(s, node, t, (z, x))
         if r == x:
-            s.v("vfmadd132" + name, size, r, z, rm, broadcast=broadcast)
+            s.v(f"{name}132{end}", size, r, z, rm, broadcast=broadcast)
             return r
-    s.v("vfmadd231" + name, size, r, x, rm, broadcast=broadcast)
+    s.v(f"{name}231{end}", size, r, x, rm, broadcast=broadcast)
     return r
 
 
