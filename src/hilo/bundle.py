@@ -82,8 +82,10 @@ class Bundle:
         missed = [m for n, m in list(sys.modules.items()) if n.startswith(f"{self.name}.") and _is_python(m)]
         if len(missed) <= FEW:
             return
+        new = {m.__name__: found for m in missed if (found := _bytecode(m)) is not None}
         with suppress(OSError):
-            self._write({**self._kept(), **{m.__name__: found for m in missed if (found := _bytecode(m)) is not None}})
+            if len(new) > FEW:
+                self._write({**self._kept(), **new})
 
     def _kept(self) -> dict[str, tuple[bytes, bool, int, int]]:
         """What is in the file and still true."""
@@ -98,13 +100,15 @@ class Bundle:
             at += len(code)
         head = marshal.dumps(entries)
         temporary = f"{self.file}.{os.getpid()}"
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         try:
-            with open(temporary, "xb") as out:
+            with os.fdopen(handle, "wb") as out:
                 out.write(b"".join([_MAGIC, len(head).to_bytes(8, "little"), head, *(c for c, *_ in found.values())]))
             os.replace(temporary, self.file)
-        finally:
+        except BaseException:
             with suppress(OSError):
                 os.unlink(temporary)
+            raise
 
 
 def install(package: ModuleType) -> None:
