@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from hilo.loop.nodes import Func, Node
 
 RAX, RDX, RSP, R11 = 0, 2, 4, 11
+ALIGN = -1  # where a loop begins
+LOOPS = 32  # what loops are aligned to
 Code = tuple[bytes, str | None, int]  # bytes, what the last instruction refers to by name, bytes behind that
 _KNOWN: dict[Any, Code] = {}  # instructions that were made once
 
@@ -161,7 +163,10 @@ class _Writer:
                 parts.append(self.out)
             elif form == WARM:
                 self.out = warm.pop()
-            elif form not in (HEAD, TAIL):
+            elif form == HEAD:
+                if not warm:
+                    self.out.append((ALIGN,))
+            elif form != TAIL:
                 self.special(at, instruction)
         self.hand_over([x for part in parts for x in part], name)
 
@@ -190,7 +195,9 @@ class _Writer:
             if run_of:
                 asm.emit(b"".join(run_of))
                 run_of = []
-            if x[0] == LABEL:
+            if x[0] == ALIGN:
+                asm.align(LOOPS)
+            elif x[0] == LABEL:
                 asm.label((name, x[1]))
             elif x[0] == JUMP:
                 asm.jump((name, x[1]), x[2])

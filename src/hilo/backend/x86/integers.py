@@ -51,14 +51,13 @@ def total(s: Selector, node: Node, a: Address) -> Value:
 
 
 def gep(s: Selector, node: Node) -> Value:
-    return total(s, node, s.sum(s.affine(node.args[0]), s.affine(node.args[1])))
+    return total(s, node, s.total(node))
 
 
 def add(s: Selector, node: Node) -> Value:
-    a, b = node.args
     if node.type.size < 4:
         return two_operands(s, node, "add", True)
-    return total(s, node, s.sum(s.affine(a), s.affine(b)))
+    return total(s, node, s.total(node))
 
 
 def subtract(s: Selector, node: Node) -> Value:

@@ -247,6 +247,23 @@ class Selector(Draft):
         return "ne"
 
     # ---- integers that are sums
+    def total(self, node: Node) -> Address:
+        """The sum of a node's two operands, of which parts are computed if it is no address."""
+        x, y = node.args
+        a, b = self.affine(x), self.affine(y)
+        if a.index != NO and (b.base != NO or b.index != NO):
+            a = Address(self.settle(x, a, node.level))
+        if b.index != NO and b.base != NO and a.base != NO:
+            b = Address(self.settle(y, b, node.level))
+        return self.sum(a, b)
+
+    def settle(self, node: Node, a: Address, level: int) -> int:
+        """A register with the value of a node that is `a`; the same one for its next uses in this block."""
+        r = self.materialize(a)
+        if node.level == level and self.uses.get(node, 0) > 1 and self.env.get(node).__class__ is Address:
+            self.give(node, r)
+        return r
+
     def sum(self, a: Address, b: Address) -> Address:
         """a + b, of which parts are computed if it is no address."""
         while True:
