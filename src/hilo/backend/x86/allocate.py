@@ -42,12 +42,14 @@ INFINITE: Final = float("inf")
 
 
 class Allocation:
-    """`place`: the machine's register of each register; `across`: of each call what must be saved around it."""
+    """`place`: the machine's register of each register; `across`: of each call what must be saved around it; `used`:
+    the registers of each class that are written; `inner`: where loops begin that hold no others."""
 
-    def __init__(self, place: list[Any], across: dict[int, list[int]], used: tuple[int, ...]) -> None:
+    def __init__(self, place: list[Any], across: dict[int, list[int]], used: tuple[int, ...], inner: set[int]) -> None:
         self.place = place
         self.across = across
-        self.used = used  # registers of each class that are written
+        self.used = used
+        self.inner = inner
 
 
 class Intervals:
@@ -59,8 +61,10 @@ class Intervals:
         self.hints: dict[int, list[int]] = {}  # registers, virtual or not
         self.calls: list[int] = []
         self.divisions: list[int] = []
+        self.inner: set[int] = set()  # loops that hold no others
         loops: list[tuple[int, set[int]]] = []
         loop, touched = -1, set()
+        inner = -1
         for at, instruction in enumerate(code):
             form = instruction[0]
             if form.__class__ is tuple:
@@ -77,8 +81,11 @@ class Intervals:
             if form == HEAD:
                 loops.append((loop, touched))
                 loop, touched = at, set()
+                inner = at
             elif form == TAIL:
                 outer, others = loops.pop()
+                if inner == loop:
+                    self.inner.add(loop)
                 for r in touched:
                     end[r] = at
                     if start[r] < outer:
@@ -154,7 +161,7 @@ def allocate(draft: Draft, constants: dict[int, Any]) -> Allocation:
     while True:
         scan = _Scan(draft, constants, kept)
         if not scan.spilled:
-            return Allocation(scan.place, scan.across, tuple(scan.used))
+            return Allocation(scan.place, scan.across, tuple(scan.used), scan.live.inner)
         from hilo.backend.x86.spill import rewrite
 
         rewrite(draft, scan.spilled, constants, kept)

@@ -164,7 +164,7 @@ class _Writer:
             elif form == WARM:
                 self.out = warm.pop()
             elif form == HEAD:
-                if not warm:
+                if at in self.allocation.inner and not warm:
                     self.out.append((ALIGN,))
             elif form != TAIL:
                 self.special(at, instruction)
