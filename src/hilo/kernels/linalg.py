@@ -13,7 +13,7 @@ from hilo.ir.dims import typical
 from hilo.ir.dtypes import DType, f32, f64
 from hilo.ir.op import Op
 from hilo.kernels import cholesky as blocks
-from hilo.kernels import elementwise
+from hilo.kernels import elementwise, solve_columns
 from hilo.kernels.combine import pack, splat, unpack
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.lowered import Lowered, Phase
@@ -150,6 +150,8 @@ def triangular_solve(op: Op, target: Target) -> Lowered:
     b, batch = k.b, prod(t.shape[:-2])
     if columns == 1 and t.dtype in (f32, f64) and isinstance(n, int):
         return _one_column(op, k, batch)
+    if solve_columns.suits(op, target):
+        return solve_columns.lower(op, batch, target)
     a, y, x = (Buffer(pointer(b, k.func.params[0], i), t.with_shape((batch, n, m)), constant=i < 2)
                for i, m in enumerate((n, columns, columns)))  # fmt: skip
     ascending = op.attrs["lower"] == (how == "NO_TRANSPOSE")
