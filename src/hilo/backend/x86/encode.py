@@ -40,8 +40,8 @@ _BYTES: Final = [bytes((i,)) for i in range(256)]
 @lru_cache(KEPT)
 def vector(name: str, length: int, reg: int, first: int | None, rm: Place, mask: int = 0, zero: bool = False,
            imm: int | None = None, broadcast: bool = False) -> bytes:  # fmt: skip
-    """An instruction with a VEX or EVEX prefix, of `length` 0, 1, 2: 128, 256, 512 bits, those of its widest operand
-    (of no matter for scalars and masks).
+    """An instruction with a VEX or EVEX prefix, of `length` 0, 1, 2: 128, 256, 512 bits, those of its widest operand (0
+    for scalars; of no matter for masks).
 
     reg        the destination, or what is stored (`name` ends in _store then, but for what always stores: vextract ...,
                vpmov ..., vcvtps2ph), or what is compared (vucomiss)
@@ -52,10 +52,8 @@ def vector(name: str, length: int, reg: int, first: int | None, rm: Place, mask:
 
     EVEX is used where it is needed, and VEX, which is shorter, elsewhere. Raises `ValueError` for what there is not.
     """
-    key = f"{name}_imm" if imm is not None and name in BY_NUMBER else name
-    pp, space, opcode, vex, evex, unit, how = VECTOR[key]
+    pp, space, opcode, vex, evex, unit, how = VECTOR[f"{name}_imm" if imm is not None and name in BY_NUMBER else name]
     v = 0 if first is None else first
-    place: Any = None
     if how:
         if how == "mr":
             if isinstance(rm, int):
@@ -73,50 +71,46 @@ def vector(name: str, length: int, reg: int, first: int | None, rm: Place, mask:
                 vex = None
     elif first is None:
         raise ValueError(f"{name} has two sources")
+    end = b"" if imm is None else _BYTES[imm & 255]
+    last = rm if isinstance(rm, int) else 0
+    if vex is not None and length < 2 and not mask and not broadcast and reg < 16 and v < 16 and last < 16:
+        x, b, place = _place(reg, rm, 1)
+        low = (v << 3 ^ 0x78) | length << 2 | pp
+        if vex or x or b or space != 1:
+            return bytes((0xC4, (reg & 8) << 4 ^ x ^ b ^ 0xE0 | space, vex << 7 | low, opcode)) + place + end
+        return bytes((0xC5, (reg & 8) << 4 ^ 0x80 | low, opcode)) + place + end
+    if evex is None:
+        if name in WIDE_NAMES and not (mask or broadcast):
+            if how == "mr" and isinstance(rm, int):
+                reg, rm = rm, reg  # as it was
+            return vector(WIDE_NAMES[name], length, reg, first, rm, mask, zero, imm, broadcast)
+        raise ValueError(f"{name} has no such form")
+    if broadcast:
+        unit = 8 if evex else 4
+    elif how == "dup" and not length:
+        unit = 8
+    else:
+        unit = unit >> 2 - length if unit > 0 else -unit
+    x, b, place = _place(reg, rm, unit)
+    if how == "vsib":
+        v = rm[1] & 16  # type: ignore[index,operator]
+    return bytes((
+        0x62,
+        ((reg & 8) << 4 | (last & 16) << 2 | reg & 16) ^ x ^ b ^ 0xF0 | space,
+        (evex << 7 | (v & 15) << 3 ^ 0x7C) | pp,
+        zero << 7 | length << 5 | broadcast << 4 | (v & 16 ^ 16) >> 1 | mask,
+        opcode,
+    )) + place + end  # fmt: skip
+
+
+def _place(reg: int, rm: Place, unit: int) -> tuple[int, int, bytes]:
+    """The bits X and B of a prefix, at their places there, and ModRM and what follows."""
     if isinstance(rm, int):
-        index, base = rm >> 4, rm >> 3 & 1
-        tail = _BYTES[0xC0 | (reg & 7) << 3 | rm & 7]
-        high = rm
-    elif isinstance(rm, str):
-        index = base = high = 0
-        tail = _BYTES[(reg & 7) << 3 | 5] + b"\0\0\0\0"
-    else:
-        b, i, _, _ = rm
-        base = b >> 3 if b is not None else 0
-        index = i >> 3 & 1 if i is not None else 0
-        high = 0
-        tail, place = b"", rm
-    if vex is None or length == 2 or mask or broadcast or reg > 15 or v > 15 or high > 15:
-        if evex is None:
-            if name in WIDE_NAMES:
-                if how == "mr" and isinstance(rm, int):
-                    reg, rm = rm, reg  # as it was
-                return vector(WIDE_NAMES[name], length, reg, first, rm, mask, zero, imm, broadcast)
-            raise ValueError(f"{name} has no such form")
-        if not tail:
-            if broadcast:
-                unit = 8 if evex else 4
-            else:
-                unit = 8 if how == "dup" and not length else unit >> 2 - length if unit > 0 else -unit
-            tail = memory(reg & 7, place, unit)
-            if how == "vsib":
-                v = place[1] & 16
-        code = bytes((
-            0x62,
-            ((reg & 8) << 4 | index << 6 | base << 5 | reg & 16) ^ 0xF0 | space,
-            (evex << 7 | (v & 15) << 3 ^ 0x7C) | pp,
-            zero << 7 | length << 5 | broadcast << 4 | (v & 16 ^ 16) >> 1 | mask,
-            opcode,
-        )) + tail  # fmt: skip
-        return code if imm is None else code + _BYTES[imm & 255]
-    if not tail:
-        tail = memory(reg & 7, place, 1)
-    last = (v << 3 ^ 0x78) | length << 2 | pp
-    if vex or base or index or space != 1:
-        code = bytes((0xC4, ((reg & 8) << 4 | index << 6 | base << 5) ^ 0xE0 | space, vex << 7 | last, opcode)) + tail
-    else:
-        code = bytes((0xC5, (reg & 8) << 4 ^ 0x80 | last, opcode)) + tail
-    return code if imm is None else code + _BYTES[imm & 255]
+        return 0, (rm & 8) << 2, _BYTES[0xC0 | (reg & 7) << 3 | rm & 7]
+    if isinstance(rm, str):
+        return 0, 0, _BYTES[(reg & 7) << 3 | 5] + b"\0\0\0\0"
+    base, index, _, _ = rm
+    return (index & 8) << 3 if index else 0, (base & 8) << 2 if base else 0, memory(reg & 7, rm, unit)
 
 
 def memory(reg: int, place: Memory, unit: int = 1) -> bytes:
@@ -189,7 +183,7 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
             return _coded(b"", size, b"\x6b" if small else b"\x69", reg, rm) + end
         return _coded(front, size, opcode, reg, rm, name in ("movzb", "movsb"))
     if name in TRIPLES:
-        assert reg is not None and first is not None  # noqa: PT018
+        assert reg is not None and first is not None and rm is not None  # noqa: PT018
         pp, space, opcode = TRIPLES[name]
         return _vex(pp, space, opcode, size, reg, first, rm)
     place = rm if reg is None else reg
@@ -295,17 +289,8 @@ def _coded(front: bytes, size: int, opcode: bytes, reg: Any, rm: Any, narrow: bo
     return front + rex + opcode + memory(reg & 7, rm)
 
 
-def _vex(pp: int, space: int, opcode: int, size: int, reg: int, first: int, rm: Any) -> bytes:
+def _vex(pp: int, space: int, opcode: int, size: int, reg: int, first: int, rm: Place) -> bytes:
     """A general instruction with three operands."""
-    b = x = 0
-    if isinstance(rm, int):
-        b = rm >> 3
-        tail = _BYTES[0xC0 | (reg & 7) << 3 | rm & 7]
-    elif isinstance(rm, str):
-        tail = _BYTES[(reg & 7) << 3 | 5] + b"\0\0\0\0"
-    else:
-        base, index, _, _ = rm
-        b, x = base >> 3 if base is not None else 0, index >> 3 if index is not None else 0
-        tail = memory(reg & 7, rm)
+    x, b, place = _place(reg, rm, 1)
     w = (size == 8) << 7
-    return bytes((0xC4, ((reg & 8) << 4 | x << 6 | b << 5) ^ 0xE0 | space, w | first << 3 ^ 0x78 | pp, opcode)) + tail
+    return bytes((0xC4, (reg & 8) << 4 ^ x ^ b ^ 0xE0 | space, w | first << 3 ^ 0x78 | pp, opcode)) + place

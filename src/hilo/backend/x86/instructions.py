@@ -321,7 +321,7 @@ BY_NUMBER: Final = frozenset((
 HALF_RESULTS: Final = (
     "vcvtpd2ps", "vcvtpd2dq", "vcvttpd2dq", "vcvtpd2udq", "vcvttpd2udq", "vcvtqq2ps", "vcvtuqq2ps", "vcvtneps2bf16",
 )  # fmt: skip
-#: What EVEX calls an instruction that is without a width under VEX.
+#: What EVEX calls an instruction that is without a width of lanes under VEX; with masks it depends on that.
 WIDE_NAMES: Final = {
     "vpand": "vpandd", "vpandn": "vpandnd", "vpor": "vpord", "vpxor": "vpxord", "vmovdqu": "vmovdqu64",
     "vmovdqa": "vmovdqa64", "vmovdqu_store": "vmovdqu64_store", "vmovdqa_store": "vmovdqa64_store",
