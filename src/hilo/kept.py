@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hilo.runtime.executable import Executable
     from hilo.runtime.image import Image
 
+NO_PART = ("__pycache__", "cli", "demo", "jax", "tensorflow", "testing")  # rooms that no compilation imports
 MOST_BYTES = 64 << 20  # of a program that is kept: reading more takes as long as compiling
 
 
@@ -100,14 +101,14 @@ def own_files() -> str:
     """Tells this hilo from any other, by the sizes and times of its files: changed code may make other programs."""
     from hilo.hashes import sha256
 
-    found = sha256()
+    found: list[str] = []
     folders = [os.path.dirname(__file__)]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for file in sorted(entries, key=lambda e: e.name):
                 if file.name.endswith((".py", ".so")):
                     s = file.stat()
-                    found.update(f"{file.path} {s.st_size} {s.st_mtime_ns}\n".encode(errors="surrogateescape"))
-                elif file.is_dir() and file.name != "__pycache__":
+                    found.append(f"{file.path} {s.st_size} {s.st_mtime_ns}")
+                elif file.name not in NO_PART and file.is_dir():
                     folders.append(file.path)
-    return found.hexdigest()
+    return sha256("\n".join(found).encode(errors="surrogateescape")).hexdigest()

@@ -71,7 +71,7 @@ def test_compile_shows_every_phase(hilo) -> None:
 
 
 @pytest.mark.parametrize(
-    ("form", "holds"), [("llvm", "define"), ("asm", "\tret"), ("c", "int32_t entry"), ("memory", "arguments"),
+    ("form", "holds"), [("llvm", "define"), ("asm", "ret"), ("c", "int32_t entry"), ("memory", "arguments"),
                         ("memory-svg", "<svg"), ("dot", "digraph"), ("hlo", "HloModule"), ("stablehlo", "func.func"),
                         ("optimized_hlo", "fusion("), ("optimized", "hilo.fusion")]
 )  # fmt: skip
