@@ -151,6 +151,11 @@ class Builder:
             return a
         if x == 0 and kind in ("add", "or", "xor"):
             return b
+        if kind == "and" and (x == 0 or y == 0):
+            return self.const(0, a.type)
+        if a.type.scalar == "i1" and kind in ("and", "or") and (x or y):
+            one, other = (a, b) if x else (b, a)
+            return other if kind == "and" else one
         if y == 1 and kind in ("mul", "sdiv", "udiv"):
             return a
         if x == 1 and kind == "mul":
@@ -237,6 +242,8 @@ class Builder:
         x, y = a.const, b.const
         if pred in _PRED and x is not None and y is not None:
             return self.const(int(_PRED[pred](x, y)), a.type.with_scalar("i1"))
+        if (pred == "uno" or pred == "ord") and x is not None and y is not None:
+            return self.const(int((x == x and y == y) == (pred == "ord")), a.type.with_scalar("i1"))
         return self.pure("cmp", (a, b), a.type.with_scalar("i1"), pred=pred)
 
     def select(self, c: Node, a: Node | Num, b: Node | Num) -> Node:
