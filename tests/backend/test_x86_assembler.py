@@ -98,6 +98,31 @@ def test_functions_call_one_another_and_others() -> None:
 
 
 @runs
+def test_files_are_loaded_together() -> None:
+    """A private function of one file is found by another, as kernels' helpers are; what is public goes before."""
+    files = []
+    for name, factor in (("one", 2), ("two", 4)):
+        assembler = Assembler()
+        assembler.function("times", private=name == "one")
+        assembler.emit(general("imul", 8, RAX, RDI, factor) + general("ret", 8))
+        assembler.function(name)
+        assembler.emit(general("sub", 8, RSP, None, 8))
+        assembler.call("times")
+        assembler.emit(general("add", 8, RSP, None, 8) + general("ret", 8))
+        files.append(assembler.finish())
+    assembler = Assembler()
+    assembler.function("user")
+    for name in ("one", "two", "times"):
+        assembler.emit(general("push", 8, RDI))
+        assembler.call(name)
+        assembler.emit(general("pop", 8, RDI) + general("add", 8, RDI, RAX))
+    assembler.emit(general("mov", 8, RAX, RDI) + general("ret", 8))
+    for order in ([*files, assembler.finish()], [assembler.finish(), *reversed(files)]):
+        f = load(order, ["user"]).function("user", ctypes.c_long, restype=ctypes.c_long)
+        assert f(1) == 75  # 1 + 2, + 4 times that, + 4 times that
+
+
+@runs
 def test_a_loop() -> None:
     assembler = Assembler()
     assembler.function("f")

@@ -221,7 +221,7 @@ def _plain(mnemonic: str, kinds: str) -> tuple[bool, str, int]:
 
 
 def _operand(text: str) -> _Operand:
-    """What an operand says; kept."""
+    """What an operand says; kept while there is room."""
     bare, _, rest = text.partition("{")
     mask, zero, broadcast = 0, False, 0
     for note in rest.removesuffix("}").split("}{") if rest else ():
@@ -240,10 +240,9 @@ def _operand(text: str) -> _Operand:
         kind, value = "i", int(bare[1:], 0)
     else:
         kind, value = _memory(bare)
-    if len(_OPERANDS) >= _KEPT:
-        _OPERANDS.clear()
-        _OPERANDS.update(_registers())
-    made = _OPERANDS[text] = kind, value, mask, zero, broadcast
+    made = kind, value, mask, zero, broadcast
+    if len(_OPERANDS) < _KEPT:
+        _OPERANDS[text] = made
     return made
 
 
