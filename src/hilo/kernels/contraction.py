@@ -17,7 +17,7 @@ from hilo.kernels import contraction_pack as pack
 from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
 from hilo.kernels.contraction_bound import FEWEST, Panels
 from hilo.kernels.contraction_nest import Nest, Place
-from hilo.kernels.contraction_plan import Plan, Recipe, few_rows, paired, plan, recipe
+from hilo.kernels.contraction_plan import CROWDED_BYTES, SHORT_K, Plan, Recipe, few_rows, paired, plan, recipe
 from hilo.kernels.contraction_product import lower_product, step_of_k
 from hilo.kernels.contraction_sizes import MANY, Expected, by_rows, is_static, planned_for, with_sizes
 from hilo.kernels.epilogue import Epilogue
@@ -347,8 +347,11 @@ class _Lowering:
         _, m, n, _ = p.sizes
         one = {"block_m": max(m, 1), "block_n": max(n, 1), "turned_a": False}
         p = replace(p, block_k=whole.block_k, split_k=whole.split_k, **one)
-        if p.kind == "tile" and a.column == 1 and a.row * self.r.size % 4096 == 0:
+        crowded = a.column == 1 and a.row * self.r.size % CROWDED_BYTES == 0
+        if p.kind == "tile" and crowded:
             p = few_rows(p, self.target)
+        elif p.kind == "tile" and n * self.r.size % CROWDED_BYTES == 0 and p.sizes[3] <= SHORT_K:
+            p = few_rows(p, self.target, packed=True)
         return self.nested(a, b, p)
 
     def nested(self, a: Place, b: Place, p: Plan) -> Lowered:

@@ -37,6 +37,7 @@ TURNED_K: Final = 256  # of a packed block of A
 TURNED_BYTES: Final = 320 << 10  # of it at most, on the stack
 SIMILAR: Final = 1.03  # times as much work as with the best tile, which even units may be worth
 CROWDED_ROWS: Final = 8  # lines that one set of a first-level cache holds
+SHORT_K: Final = 128  # up to which storing C takes a part of the time
 OUTER_PRODUCTS: Final = 1200  # of vectors in a micro-kernel, beside which the code that calls it does not matter
 FAR_ROWS: Final = 24  # of products, in the time that a vector of B takes to come from memory
 LONG_K: Final = 4096  # k that is worth sharing out where M and N are small
@@ -233,10 +234,11 @@ def choose_tile(m: int, n: int, lanes: int, target: Target, lost: Callable[[int,
     return min(few, key=lambda t: costs[t] * (1.0 + lost(t[0], t[1] * lanes) / 2)) if len(few) > 1 else few[0]
 
 
-def few_rows(p: Plan, target: Target) -> Plan:
-    """`p` with tiles of so few rows that lines of A which all fall into one set of the first-level cache stay there."""
+def few_rows(p: Plan, target: Target, *, packed: bool = False) -> Plan:
+    """`p` with tiles of so few rows that their lines, which all fall into one set of the first-level cache, stay there:
+    those of A, or of C; `packed`: also where B is packed."""
     few = [t for t in tiles_for(target) if t[0] <= CROWDED_ROWS]
-    if p.rows <= CROWDED_ROWS or p.pack_panels or not few:
+    if p.rows <= CROWDED_ROWS or (p.pack_panels and not packed) or not few:
         return p
     columns = -(-p.sizes[2] // p.lanes)
     rows, vectors = min(few, key=lambda t: (-(-columns // t[1]) * t[1], -t[1]))
