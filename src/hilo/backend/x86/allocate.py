@@ -23,6 +23,7 @@ from hilo.backend.x86.machine import (
     INCOMING,
     MOVE,
     NO,
+    OUTGOING,
     RETURN,
     TAIL,
     WARM,
@@ -125,13 +126,13 @@ class Intervals:
             self.end[b] = at + 1  # it is read when the division's registers are taken
             return r, a, b
         if kind == CALL:
-            _, callee, arguments, types, result, _ = instruction
+            _, _, arguments, types, result, _ = instruction
             self.calls.append(at)
             for r, where in zip(arguments, passed(types)[0], strict=True):
-                if isinstance(where, int):
+                if isinstance(r, int) and isinstance(where, int):
                     self.hint(r, where)
             self.hint(result, 0)
-            return (*arguments, result, callee if isinstance(callee, int) else NO)
+            return registers_of(instruction)
         return None
 
 
@@ -175,7 +176,7 @@ class _Scan:
         self.live = live = Intervals(draft.code, len(draft.classes))
         self.place: list[Any] = [*range(FIRST), *[-1] * (len(draft.classes) - FIRST)]
         self.place[NO] = None
-        self.place[FRAME] = self.place[INCOMING] = 4
+        self.place[FRAME] = self.place[INCOMING] = self.place[OUTGOING] = 4
         self.spilled: set[int] = set()
         self.across: dict[int, list[int]] = {at: [] for at in live.calls}
         self.used = [0, 0, 0]
@@ -324,5 +325,5 @@ def registers_of(instruction: Instruction) -> list[int]:
     if kind == DIVIDE:
         return list(instruction[3:])
     if kind == CALL:
-        return [*instruction[2], instruction[4], *((instruction[1],) if isinstance(instruction[1], int) else ())]
+        return [r for r in (*instruction[2], instruction[4], instruction[1]) if isinstance(r, int)]
     return []

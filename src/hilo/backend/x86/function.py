@@ -27,11 +27,13 @@ from hilo.backend.x86.machine import (
     MASK,
     MOVE,
     NO,
+    OUTGOING,
     RETURN,
     TAIL,
     VEC,
     VECTOR,
     WARM,
+    Address,
     Instruction,
 )
 from hilo.backend.x86.select import Selector, Value, class_of, selects
@@ -93,13 +95,30 @@ def call_pointer(s: Selector, node: Node) -> Value:
 
 
 def called(s: Selector, node: Node, callee: int | str, args: tuple[Node, ...]) -> Value:
-    registers = tuple([s.use(a) for a in args])
+    types = tuple([a.type for a in args])
+    handed = tuple([argument(s, a, where) for a, where in zip(args, passed(types)[0], strict=True)])
     t = node.type
     r = NO if t.scalar == "void" else s.new(class_of(t))
-    s.code.append((CALL, callee, registers, tuple([a.type for a in args]), r, t))
+    s.code.append((CALL, callee, handed, types, r, t))
     if t.scalar == "i1":
         s.g("and", 4, r, imm=1)
     return r if r != NO else None
+
+
+def argument(s: Selector, node: Node, where: int | tuple[int]) -> Any:
+    """Hand over an argument: put it on the stack, or say what comes into its register."""
+    t, c = node.type, node.const
+    number = c if c is not None and not t.is_float and t.lanes == 1 and -(1 << 31) <= c < 1 << 31 else None
+    if isinstance(where, int):
+        return s.use(node) if number is None else (number,)
+    place = Address(OUTGOING, NO, 1, where[0])
+    if number is not None:
+        s.g("mov", 8, NO, place, number)
+    elif t.is_float:
+        s.v("vmovsd_store", 0, s.use(node), NO, place)
+    else:
+        s.g("mov_store", 8, s.use(node), place)
+    return NO
 
 
 # ---- machine code
@@ -278,17 +297,22 @@ class _Writer:
         for v in across:
             self.store(self.s.classes[v], self.place[v], (RSP, None, 1, self.outgoing + self.saves[v]))
         moves: dict[Any, Any] = {}
-        wide = t.lanes > 1
+        numbers: list[tuple[int, int]] = []
         for v, where in zip(arguments, passed(types)[0], strict=True):
-            kind = self.s.classes[v]
-            if isinstance(where, int):
+            if v.__class__ is tuple:
+                numbers.append((where, v[0]))  # type: ignore[arg-type]
+            elif v != NO:
+                kind = self.s.classes[v]
                 moves[kind, where] = (kind, self.place[v])
-            else:
-                self.store(kind, self.place[v], (RSP, None, 1, where[0]), 8)
-        wide = wide or any(x.lanes > 1 for x in types)
+        wide = t.lanes > 1 or any(x.lanes > 1 for x in types)
         if isinstance(callee, int):
             moves[0, R11] = (0, self.place[callee])
         self.moved(moves)
+        for r, value in numbers:
+            if value:
+                self.g("mov", 4 if value > 0 else 8, r, imm=value)
+            else:
+                self.g("xor", 4, r, r)
         if self.wide and not wide:
             self.g("vzeroupper", 0)
         if isinstance(callee, int):
@@ -336,13 +360,11 @@ class _Writer:
         else:
             self.out.append(vector("vmovups", 2, r, None, place))
 
-    def store(self, kind: int, r: int, place: Any, size: int = 64) -> None:
+    def store(self, kind: int, r: int, place: Any) -> None:
         if kind == 0:
             self.g("mov_store", 8, r, place)
         elif kind == MASK:
             self.out.append(vector("kmovq_store", 0, r, None, place))
-        elif size == 8:
-            self.out.append(vector("vmovsd_store", 0, r, None, place))
         else:
             self.out.append(vector("vmovups_store", 2, r, None, place))
 

@@ -20,7 +20,8 @@ label of a constant. Where a register is not needed stands NO. All else that a f
   (DIVIDE, size, kind, result, a, b)                   kind: sdiv udiv srem urem; uhigh: a product's upper half
   (ENTER, registers)                                   the function starts; where its parameters go
   (RETURN, register or NO)                             the function ends
-  (CALL, symbol or register, arguments, result or NO)  see function.py
+  (CALL, symbol or register, arguments, types, result or NO, type)   see function.py; an argument is a register, a
+                                                       number in a tuple, or NO for one that is on the stack already
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ FIRST: Final = 64  # the first virtual register
 NO: Final = 63  # no register
 FRAME: Final = 62  # as a base: the function's memory on the stack
 INCOMING: Final = 61  # as a base: the parameters that the caller left on the stack
+OUTGOING: Final = 60  # as a base: what the next call finds on the stack
 FOREVER: Final = 1 << 30  # uses of what never dies
 
 VEC, GEN, MOVE, LABEL, JUMP, HEAD, TAIL, COLD, WARM, CALL, RETURN, ENTER, DIVIDE = range(13)
