@@ -129,7 +129,7 @@ class Selector(Draft):
                 yield from control.structure(self, node)
             elif node in lazy:
                 if node in repeated:
-                    self.expect(dict.fromkeys(node.args, 1), uses[node] - 1)
+                    self.expect({a: node.args.count(a) for a in node.args}, uses[node] - 1)
             elif node in uses:
                 value = (scalars if node.type.lanes == 1 else vectors)[kind](self, node)
                 if value.__class__ is int:
