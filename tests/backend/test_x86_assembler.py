@@ -167,6 +167,7 @@ def test_machine_code_is_read_back() -> None:
     assembler.function("f", private=True)
     assembler.emit(general("push", 8, RAX))
     assembler.call("labs")
+    assembler.emit(general("add", 8, RAX, None, 1))
     assembler.label("again")
     eight = assembler.constant(bytes(range(8)))
     assembler.emit(general("add", 8, RAX, eight), eight)
@@ -179,6 +180,7 @@ def test_machine_code_is_read_back() -> None:
     assert disassembled(assembler.finish()) == """f:
     pushq %rax
     callq labs
+    addq $1, %rax
 .L3:
     addq .C0(%rip), %rax
     jne .L3

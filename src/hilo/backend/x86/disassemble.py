@@ -332,22 +332,26 @@ def _function(code: bytes, begin: int, end: int, known: dict[int, str], outside:
     at = begin
     while at < end:
         instruction = Instruction(code, at, str)
-        at += instruction.size
         target = instruction.target
-        if target is not None and at - 4 not in outside and target not in known:
+        if target is not None and target not in known and not _elsewhere(instruction, outside):
             known[target] = f".L{len(known)}" if target < last else f".C{target - last}"
+        at += instruction.size
     lines, at = [], begin
     while at < end:
         if at in known and at != begin:
             lines.append(f"{known[at]}:")
         instruction = Instruction(code, at, lambda place: known.get(place, str(place)))
-        after = at + instruction.size
-        text = instruction.text
-        if after - 4 in outside and instruction.target is not None:
-            text = f"{text.partition(' ')[0]} {outside[after - 4]}"
-        elif after - 8 in outside:
-            text = f"movabsq ${outside[after - 8]}, {text.rpartition(' ')[2]}"
+        text, symbol = instruction.text, _elsewhere(instruction, outside)
+        if symbol:  # a call, or an address
+            head, register = text.partition(" ")[0], text.rpartition(" ")[2]
+            text = f"{head} {symbol}" if instruction.target is not None else f"{head} ${symbol}, {register}"
         if text:
             lines.append(f"    {text}")
-        at = after
+        at += instruction.size
     return lines
+
+
+def _elsewhere(instruction: Instruction, outside: dict[int, str]) -> str:
+    """The symbol of another file that an instruction refers to, or ""."""
+    places = range(instruction.start, instruction.start + instruction.size)
+    return next((outside[p] for p in places if p in outside), "")
