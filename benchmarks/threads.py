@@ -2,8 +2,10 @@
 
 One process holds both programs of a row and calls them in turns, so that a change in the machine's speed meets both;
 the figure is the least time of single calls. The results must be the same bits. What two threads can bring at all is
-said by the multiply-adds alone, measured in the same run. "At most" is what the pieces allow into which each kernel's
-work is cut, by the kernels' times on one thread: it needs no second core, nor an idle machine.
+said by the multiply-adds alone, measured in the same run; and where the two cores are by copying: cores of two
+third-level caches copy about twice as fast as one, and hand lines to each other at a third of the speed. "At most" is
+what the pieces allow into which each kernel's work is cut, by the kernels' times on one thread: it needs no second
+core, nor an idle machine.
 """
 
 from __future__ import annotations
@@ -173,7 +175,8 @@ def table(rows: Iterable[Scaling]) -> str:
 def threads_command(names: str, seconds: float, kernels: int) -> None:
     """Time rows with one thread and with two; the exit status says whether results differ."""
     one, two = (measure_limits(n) for n in (1, 2))
-    print(f"multiply-adds: {one.fma:.0f} -> {two.fma:.0f} GFLOP/s, {two.fma / one.fma:.2f}", flush=True)
+    print(f"multiply-adds: {one.fma:.0f} -> {two.fma:.0f} GFLOP/s, {two.fma / one.fma:.2f}; copying: {one.copy:.0f} -> "
+          f"{two.copy:.0f} GB/s, {two.copy / one.copy:.2f}", flush=True)  # fmt: skip
     wanted = [n for n in names.split(",") if n]
     rows: list[Scaling] = []
     for case in cases(wanted):
