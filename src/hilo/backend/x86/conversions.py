@@ -125,7 +125,7 @@ def lower(s: Selector, x: Node, t: VType) -> list[int]:
         values = range(t.lanes) if x.kind == "iota" else x.attrs["value"]
         data = numbers(values, t.size)
         return [known(s, data[64 * i : 64 * i + 64].ljust(16, b"\0")) for i in range(n)]
-    if x not in s.lazy or x.kind == "load":
+    if x not in s.lazy or x.kind == "load" or (x.kind == "mul" and t.size == 1):
         return convert_parts(s, [(r, 0) for r in parts(s, x)], "itrunc", x.type, t)
     if x.kind == "splat":
         r = s.new(VECTOR)
