@@ -100,6 +100,7 @@ def test_values_live_across_calls() -> None:
         b.ret(total)
 
     def caller(b: Builder, x: Node, y: Node) -> None:
+        b.store(b.gep(b.alloca(64), 8), b.load(x, I64))  # and the frame is aligned
         vectors = [b.load(b.gep(x, 64 * i), V) for i in range(4)]
         mask = b.cmp("olt", vectors[0], vectors[1])
         number, real = b.load(b.gep(x, 256), I64), b.load(b.gep(x, 264), F64)
@@ -276,3 +277,22 @@ def test_a_compare_that_several_selections_ask_for() -> None:
     f = make(repeated, ("y", PTR), ("n", I64))
     for n in range(9):
         agree(f, np.zeros(5, np.int64), n)
+
+
+@pytest.mark.parametrize("aligned", [False, True])
+def test_many_parameters(aligned: bool) -> None:
+    """More than there are registers, all of them alive to the end."""
+
+    def many(b: Builder, *p: Node) -> None:
+        if aligned:
+            b.store(b.alloca(64), p[0])
+        (total,) = b.for_(0, p[0], 1, lambda i, s: (b.add(b.mul(s, 3), p[-1]),), (p[1],))
+        for v in p:
+            total = b.add(b.mul(total, 7), v)
+        b.ret(total)
+
+    def calls(b: Builder, y: Node, n: Node) -> None:
+        b.store(y, b.call("many", [b.add(n, k * k) for k in range(40)], I64))
+
+    first = make(many, *[(f"p{k}", I64) for k in range(40)], ret=I64)
+    agree([first, make(calls, ("y", PTR), ("n", I64))], np.zeros(1, np.int64), 5)

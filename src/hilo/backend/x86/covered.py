@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hilo.backend.target import Target
+from hilo.backend.x86.allocate import FLOATS
 from hilo.backend.x86.select import COVERS, SCALARS, VECTORS, load_kinds
 from hilo.backend.x86.uses import is_constant
 from hilo.loop.nodes import Func, Node, VType
@@ -22,7 +25,7 @@ def covered(func: Func, target: Target) -> bool:
         if x86_products.covers(func, target):
             return True
     load_kinds()
-    if not all(map(passes, (func.ret, *(p.type for p in func.params)))):
+    if not handed([p.type for p in func.params], func.ret):
         return False
     stack = [func.body]
     while stack:
@@ -41,7 +44,15 @@ def node_covered(node: Node) -> bool:
     check = COVERS.get(f)
     if check is not None and not check(node):
         return False
-    return node.kind not in ("call", "callptr") or all(map(passes, (node.type, *(a.type for a in node.args))))
+    return node.kind not in ("call", "callptr") or handed([a.type for a in node.args], node.type)
+
+
+def handed(types: Sequence[VType], result: VType) -> bool:
+    """Whether a function takes and gives values of these types in registers, but for scalars on the stack."""
+    if not passes(result) or not all(map(passes, types)):
+        return False
+    vectors = [t.lanes > 1 for t in types if t.is_float or t.lanes > 1]
+    return not any(vectors[len(FLOATS) :])
 
 
 def passes(t: VType) -> bool:

@@ -21,7 +21,9 @@ from hilo.backend.x86.machine import (
     ENTER,
     FRAME,
     GEN,
+    GENERAL,
     HEAD,
+    INCOMING,
     JUMP,
     LABEL,
     MASK,
@@ -54,19 +56,38 @@ _KNOWN: dict[Any, Code] = {}  # instructions that were made once
 def compile_function(func: Func, target: Target, asm: Assembler, private: bool, defined: set[str]) -> None:
     """Add the machine code of a function."""
     s = Selector(func, target)
-    used = [p for p in func.params if p in s.uses]
-    places = {p: s.new(class_of(p.type)) for p in used}
-    s.code.append((ENTER, tuple([places.get(p, NO) for p in func.params]), tuple([p.type for p in func.params])))
-    for p in used:
-        if p.type.scalar == "i1" and p.type.lanes == 1:
-            s.g("and", 4, places[p], imm=1)
-        s.give(p, places[p])
+    receive(s)
     run(s.block(func.body))
     if not func.body.nodes or func.body.nodes[-1].kind != "ret":
         s.code.append((RETURN, NO))
     s.code = list(flat(s.code))
     allocation = allocate(s, s.constants)
     _Writer(s, allocation, asm, defined).write(func, private)
+
+
+def receive(s: Selector) -> None:
+    """Take the parameters that are used."""
+    params = s.func.params
+    types = tuple([p.type for p in params])
+    used = [(p, s.new(class_of(p.type)), where)
+            for p, where in zip(params, passed(types)[0], strict=True) if p in s.uses]  # fmt: skip
+    registers = {p: r for p, r, where in used if isinstance(where, int)}
+    s.code.append((ENTER, tuple([registers.get(p, NO) for p in params]), types))
+    stack = NO
+    for p, r, where in used:
+        t = p.type
+        if not isinstance(where, int):
+            if stack == NO:
+                stack = s.new(GENERAL)
+                s.g("lea", 8, stack, Address(INCOMING))
+            place = Address(stack, NO, 1, where[0])
+            if t.is_float:
+                s.v("vmovss" if t.size == 4 else "vmovsd", 0, r, NO, place)
+            else:
+                s.g("mov", 8, r, place)
+        if t.scalar == "i1":
+            s.g("and", 4, r, imm=1)
+        s.give(p, r)
 
 
 def flat(code: list[Any]) -> Iterator[Instruction]:
@@ -145,6 +166,8 @@ class _Writer:
         self.size = size
         if self.outgoing:
             self.place[FRAME] = (RSP, self.outgoing)
+        above = 8 * len(self.pushed) + 8
+        self.place[INCOMING] = (self.keeps, above, INCOMING) if self.aligned else (RSP, self.size + above)
 
     def slots_of_saves(self) -> dict[int, Any]:
         s, slots = self.s, {}
@@ -241,27 +264,19 @@ class _Writer:
     def enter(self, instruction: Instruction) -> None:
         for r in self.pushed:
             self.g("push", 8, r)
-        stack: Any = (RSP, self.size + 8 * len(self.pushed) + 8)
         if self.aligned:
             self.g("mov", 8, R11, RSP)
-            stack = (R11, 8 * len(self.pushed) + 8)
         if self.size:
             self.g("sub", 8, RSP, imm=self.size)
         if self.aligned:
             self.g("and", 8, RSP, imm=-self.s.alignment)
             self.g("mov_store", 8, R11, (RSP, None, 1, self.keeps))
-        moves, late = {}, []
+        moves = {}
         for r, t, where in zip(*instruction[1:3], passed(instruction[2])[0], strict=True):
-            if r == NO:
-                continue
-            kind = class_of(t)
-            if isinstance(where, int):
+            if r != NO:
+                kind = class_of(t)
                 moves[kind, self.place[r]] = (kind, where)
-            else:
-                late.append((kind, self.place[r], where[0]))
         self.moved(moves)
-        for kind, r, offset in sorted(late, key=lambda x: x[:2] == (0, R11)):
-            self.load(kind, r, (stack[0], None, 1, stack[1] + offset))
 
     def leave(self, value: int) -> None:
         if value != NO:
@@ -382,6 +397,8 @@ def encoded(key: Any) -> Code:
     elif memory is not None:
         scale, disp = memory
         if rm.__class__ is tuple:
+            if len(rm) == 3:  # where rsp was
+                return general("mov", 8, reg, (RSP, None, 1, rm[0])) + general("add", 8, reg, None, rm[1]), None, 0
             rm, disp = rm[0], disp + rm[1]
         place = (rm, index, scale, disp)
     imm = form[4]
