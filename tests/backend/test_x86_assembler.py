@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import random
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,18 @@ def test_one_jump_that_grows_makes_another_grow() -> None:
     far = ["addq $1000, %rbx"] * 17
     lines = ["one:", "jmp two", *far, "je three", "two:", *far, "je one", "three:", *far, "jne two", "jmp one"]
     assert of_lines(lines) == by_llvm(lines)
+
+
+def test_layouts_of_all_kinds() -> None:
+    rng = random.Random(3)
+    for _ in range(300):
+        labels = [f"l{i}" for i in range(rng.randint(1, 12))]
+        lines = [f"{label}:" for label in labels]
+        lines += [f"{rng.choice(['jmp', 'je', 'jl'])} {rng.choice(labels)}" for _ in range(rng.randint(1, 25))]
+        lines += rng.choices(["nop", "addq $1000, %rax", "vaddps 4096(%rax,%rcx,8), %zmm1, %zmm2"], k=rng.randint(0, 90))
+        lines += [f".p2align {rng.randint(1, 6)}" for _ in range(rng.randint(0, 4))]
+        rng.shuffle(lines)
+        assert of_lines(lines) == by_llvm(lines), lines
 
 
 @pytest.mark.parametrize("size", range(33))
