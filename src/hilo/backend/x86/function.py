@@ -1,5 +1,5 @@
-"""Whole functions: how they begin, end and call, after System V's conventions, and their machine code. Imports
-x86.machine, x86.allocate, x86.encode, x86.assembler.
+"""Whole functions: from loop IR to machine code; how they begin, end and call, after System V's conventions. Imports
+x86.select, x86.allocate, x86.encode, x86.assembler.
 
 The frame, from rsp up: what is passed to callees on the stack, then all memory of the function (`FRAME`), then, where
 that is aligned to more than 16 bytes, the caller's rsp.
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hilo.backend.nesting import run
 from hilo.backend.x86 import constants
 from hilo.backend.x86.allocate import KEPT, SLOT, Allocation, allocate, passed
+from hilo.backend.x86.calls import receive
 from hilo.backend.x86.encode import general, vector
 from hilo.backend.x86.machine import (
     CALL,
@@ -21,7 +22,6 @@ from hilo.backend.x86.machine import (
     ENTER,
     FRAME,
     GEN,
-    GENERAL,
     HEAD,
     INCOMING,
     JUMP,
@@ -29,25 +29,24 @@ from hilo.backend.x86.machine import (
     MASK,
     MOVE,
     NO,
-    OUTGOING,
     RETURN,
     TAIL,
     VEC,
     VECTOR,
     WARM,
-    Address,
     Instruction,
 )
-from hilo.backend.x86.select import Selector, Value, class_of, selects
+from hilo.backend.x86.select import Selector, class_of
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
     from hilo.backend.x86.assembler import Assembler
-    from hilo.loop.nodes import Func, Node
+    from hilo.loop.nodes import Func
 
 RAX, RDX, RSP, R11 = 0, 2, 4, 11
 ALIGN = -1  # where a loop begins
 LOOPS = 32  # what loops are aligned to
+MANY = 1 << 16  # instructions that are kept
 Code = tuple[bytes, str | None, int]  # bytes, what the last instruction refers to by name, bytes behind that
 _KNOWN: dict[Any, Code] = {}  # instructions that were made once
 
@@ -55,6 +54,8 @@ _KNOWN: dict[Any, Code] = {}  # instructions that were made once
 # ---- selection
 def compile_function(func: Func, target: Target, asm: Assembler, private: bool, defined: set[str]) -> None:
     """Add the machine code of a function."""
+    if len(_KNOWN) > MANY:
+        _KNOWN.clear()
     s = Selector(func, target)
     receive(s)
     run(s.block(func.body))
@@ -65,31 +66,6 @@ def compile_function(func: Func, target: Target, asm: Assembler, private: bool, 
     _Writer(s, allocation, asm, defined).write(func, private)
 
 
-def receive(s: Selector) -> None:
-    """Take the parameters that are used."""
-    params = s.func.params
-    types = tuple([p.type for p in params])
-    used = [(p, s.new(class_of(p.type)), where)
-            for p, where in zip(params, passed(types)[0], strict=True) if p in s.uses]  # fmt: skip
-    registers = {p: r for p, r, where in used if isinstance(where, int)}
-    s.code.append((ENTER, tuple([registers.get(p, NO) for p in params]), types))
-    stack = NO
-    for p, r, where in used:
-        t = p.type
-        if not isinstance(where, int):
-            if stack == NO:
-                stack = s.new(GENERAL)
-                s.g("lea", 8, stack, Address(INCOMING))
-            place = Address(stack, NO, 1, where[0])
-            if t.is_float:
-                s.v("vmovss" if t.size == 4 else "vmovsd", 0, r, NO, place)
-            else:
-                s.g("mov", 8, r, place)
-        if t.scalar == "i1":
-            s.g("and", 4, r, imm=1)
-        s.give(p, r)
-
-
 def flat(code: list[Any]) -> Iterator[Instruction]:
     """The instructions, with those that were put in front of structures."""
     for x in code:
@@ -97,49 +73,6 @@ def flat(code: list[Any]) -> Iterator[Instruction]:
             yield from x
         else:
             yield x
-
-
-@selects("ret")
-def ret(s: Selector, node: Node) -> Value:
-    s.code.append((RETURN, s.use(node.args[0]) if node.args else NO))
-    return None
-
-
-@selects("call")
-def call(s: Selector, node: Node) -> Value:
-    return called(s, node, node.attrs["callee"], node.args)
-
-
-@selects("callptr")
-def call_pointer(s: Selector, node: Node) -> Value:
-    return called(s, node, s.use(node.args[0]), node.args[1:])
-
-
-def called(s: Selector, node: Node, callee: int | str, args: tuple[Node, ...]) -> Value:
-    types = tuple([a.type for a in args])
-    handed = tuple([argument(s, a, where) for a, where in zip(args, passed(types)[0], strict=True)])
-    t = node.type
-    r = NO if t.scalar == "void" else s.new(class_of(t))
-    s.code.append((CALL, callee, handed, types, r, t))
-    if t.scalar == "i1":
-        s.g("and", 4, r, imm=1)
-    return r if r != NO else None
-
-
-def argument(s: Selector, node: Node, where: int | tuple[int]) -> Any:
-    """Hand over an argument: put it on the stack, or say what comes into its register."""
-    t, c = node.type, node.const
-    number = c if c is not None and not t.is_float and t.lanes == 1 and -(1 << 31) <= c < 1 << 31 else None
-    if isinstance(where, int):
-        return s.use(node) if number is None else (number,)
-    place = Address(OUTGOING, NO, 1, where[0])
-    if number is not None:
-        s.g("mov", 8, NO, place, number)
-    elif t.is_float:
-        s.v("vmovsd_store", 0, s.use(node), NO, place)
-    else:
-        s.g("mov_store", 8, s.use(node), place)
-    return NO
 
 
 # ---- machine code

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hilo.backend.x86.constants import label
 from hilo.backend.x86.control import OPPOSITE
-from hilo.backend.x86.machine import DIVIDE, FIRST, GENERAL, NO, Address
+from hilo.backend.x86.machine import FIRST, GENERAL, NO, Address
 from hilo.backend.x86.select import CONDITIONS, Selector, Value, selects
 from hilo.loop.nodes import Node, VType
 
@@ -204,62 +204,6 @@ def shift(s: Selector, node: Node) -> Value:
     return r
 
 
-# ---- division
-def divide(s: Selector, node: Node) -> Value:
-    signed = node.kind[0] == "s"
-    by = node.args[1].const
-    if by is not None and not signed and (by := by & ((1 << node.type.bits) - 1)):
-        return divided(s, node, by)
-    a, b = (extended(s, x, signed) for x in node.args)
-    r = s.result(node)
-    s.code.append((DIVIDE, width(node.type), node.kind, r, a, b))
-    return r
-
-
-def divided(s: Selector, node: Node, by: int) -> Value:
-    """The quotient or the remainder of unsigned division by a number: by a product with 2^(64 + shift) / by, rounded
-    up, if that is exact for all numbers of the type."""
-    t, is_quotient = node.type, node.kind == "udiv"
-    a = extended(s, node.args[0], False)
-    if not by & (by - 1):
-        if is_quotient:
-            r = in_place(s, node, a)
-            s.g("shr", width(t), r, imm=by.bit_length() - 1)
-            return r
-        b = s.new(GENERAL)
-        s.g("mov", 8 if by > 1 << 31 else 4, b, imm=by - 1)
-        s.g("and", 8, b, a)
-        return b
-    bits = max(t.bits, 32)
-    if bits == 32:  # the upper half may hold anything
-        whole = s.new(GENERAL)
-        s.g("mov", 4, whole, a)
-        a = whole
-    shift = next((n for n in range(64) if -(-(1 << 64 + n) // by) * by - (1 << 64 + n) <= 1 << 64 + n - bits), None)
-    factor = None if shift is None else -(-(1 << 64 + shift) // by)
-    if factor is None or factor >= 1 << 64:
-        b, r = s.new(GENERAL), s.result(node)
-        s.g("mov", 8, b, imm=by - (1 << 64) if by >> 63 else by)
-        s.code.append((DIVIDE, 8, node.kind, r, a, b))
-        return r
-    b, high = s.new(GENERAL), s.new(GENERAL) if not is_quotient else s.result(node)
-    s.g("mov", 8, b, imm=factor - (1 << 64) if factor >> 63 else factor)
-    s.code.append((DIVIDE, 8, "uhigh", high, a, b))
-    if shift:
-        s.g("shr", 8, high, imm=shift)
-    if is_quotient:
-        return high
-    product, r = s.new(GENERAL), s.new(GENERAL)
-    if by < _HIGH:
-        s.g("imul", 8, product, high, imm=by)
-    else:
-        s.g("mov", 8, product, imm=by - (1 << 64) if by >> 63 else by)
-        s.g("imul", 8, product, high)
-    s.move(r, a, 8)
-    s.g("sub", 8, r, product)
-    return r
-
-
 # ---- compares and selections
 def compare(s: Selector, node: Node) -> str:
     """Set the flags; gives the condition."""
@@ -391,7 +335,7 @@ CONDITIONS["cmp"] = flags
 selects("result")(result)
 for kinds, function in (
     ("gep", gep), ("add", add), ("sub", subtract), ("mul", multiply), ("and or xor", logic), ("shl lshr ashr", shift),
-    ("sdiv udiv srem urem", divide), ("cmp", compared), ("ctpop ctlz cttz", count_bits), ("bswap", swap_bytes),
+    ("cmp", compared), ("ctpop ctlz cttz", count_bits), ("bswap", swap_bytes),
     ("funcptr", function_address), ("data", data_address),
 ):  # fmt: skip
     selects(*kinds.split(), of="scalar")(function)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hilo.backend.x86 import constants
-from hilo.backend.x86.function import called
+from hilo.backend.x86.calls import called
 from hilo.backend.x86.integers import small
 from hilo.backend.x86.machine import FRAME, GENERAL, NO, VECTOR, Address
 from hilo.backend.x86.select import Selector, Value, length, parts_of, selects
