@@ -34,6 +34,7 @@ from hilo.backend.x86.machine import (
 ALL: Final[tuple[int, ...]] = (0xFFEF, 0xFFFFFFFF, 0xFE)  # registers of each class: all but rsp, and but k0
 KEPT: Final[tuple[int, ...]] = (0xF028, 0, 0)  # what calls keep: rbx rbp r12 r13 r14 r15
 SLOT: Final = (8, 64, 8)  # bytes of memory for a value, by class
+ASIDE: Final = (0xC00, 0xC0000000, 0xC0)  # set aside for reloaded values, if there is no end to them
 DIVISION: Final = 0x5  # rax, rdx
 INTEGERS: Final = (7, 6, 2, 1, 8, 9)  # where parameters go: rdi rsi rdx rcx r8 r9
 FLOATS: Final = tuple(range(8))
@@ -159,8 +160,10 @@ def passed(types: Any) -> tuple[list[int | tuple[int]], int]:
 def allocate(draft: Draft, constants: dict[int, Any]) -> Allocation:
     """Registers for all that is in `draft.code`, from which values may be put into memory."""
     kept: set[int] = set()  # registers of reloaded values, which must not be put into memory again
+    turns = 0
     while True:
-        scan = _Scan(draft, constants, kept)
+        scan = _Scan(draft, constants, kept, ASIDE if turns > 2 else (0, 0, 0))
+        turns += 1
         if not scan.spilled:
             return Allocation(scan.place, scan.across, tuple(scan.used), scan.live.inner)
         from hilo.backend.x86.spill import rewrite
@@ -171,8 +174,9 @@ def allocate(draft: Draft, constants: dict[int, Any]) -> Allocation:
 class _Scan:
     """One pass over the intervals in the order of their beginnings."""
 
-    def __init__(self, draft: Draft, constants: dict[int, Any], kept: set[int]) -> None:
+    def __init__(self, draft: Draft, constants: dict[int, Any], kept: set[int], aside: tuple[int, ...]) -> None:
         self.draft, self.constants, self.kept = draft, constants, kept
+        self.aside = aside  # registers for reloaded values alone
         self.live = live = Intervals(draft.code, len(draft.classes))
         self.place: list[Any] = [*range(FIRST), *[-1] * (len(draft.classes) - FIRST)]
         self.place[NO] = None
@@ -205,10 +209,14 @@ class _Scan:
                 old = next(ending)
             owner = self.owner[kind]
             candidates, crossed = free[kind], None
+            aside = self.aside[kind] if v not in self.kept else 0
+            candidates &= ~aside
             if special:
                 candidates, crossed = self.without(candidates, kind, at, until)
             if not candidates and (crossed is None or not crossed):
-                forbidden = ALL[kind] & ~self.without(ALL[kind], kind, at, until)[0] if special else 0
+                forbidden = aside
+                if special:
+                    forbidden |= ALL[kind] & ~self.without(ALL[kind], kind, at, until)[0]
                 candidates = self.make_room(v, kind, forbidden)
                 if not candidates:
                     continue
@@ -310,6 +318,8 @@ class _Scan:
 
 def within(places: list[int], after: int, before: int) -> list[int]:
     """Those of some places, in order, that lie between two others."""
+    if len(places) < 8:
+        return [at for at in places if after < at < before]
     from bisect import bisect_left, bisect_right
 
     return places[bisect_right(places, after) : bisect_left(places, before)]
