@@ -16,7 +16,7 @@ from registry_runs import Batch  # pyright: ignore[reportMissingImports]
 import hilo
 from hilo.backend.cpu import compile as compile_text
 from hilo.backend.loader import Code
-from hilo.backend.relocations import ARM, X86, Kind, TooFar, written
+from hilo.backend.relocations import ARM, X86, TooFar, written
 from hilo.backend.target import NAMED, Target, described
 from hilo.errors import Error
 from hilo.ir.op import OpDef
@@ -225,7 +225,7 @@ def test_loaded_code_reaches_what_it_needs() -> None:
 def test_what_is_out_of_reach_is_an_error() -> None:
     for form, far in (("branch", 1 << 27), ("page", 1 << 32), ("i32", 1 << 31), ("low 8", 4)):
         with pytest.raises(TooFar):
-            written(Kind("address", "", form), far, 0)
+            written(("address", "", form), far, 0)
     with pytest.raises(Error, match="not an ELF object file for x86-64"):
         Code([compile_text(MODULE, Target.named("arm-neon"))], lambda _: 0, X86)
 

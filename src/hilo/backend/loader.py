@@ -210,21 +210,22 @@ class _Object:
                 kind = kinds.get(number)
                 if kind is None:
                     raise Error(f"object file with relocations of the unknown kind {number}")
+                of, origin, _ = kind
                 length = size_of(kind)
                 if offset + length > size:
                     raise ValueError("a relocation outside of its section")
                 place = start + offset
-                if kind.of == "slot":
+                if of == "slot":
                     value = slots + SLOT_SIZE * symbol + addend
-                elif kind.of == "table":
+                elif of == "table":
                     value = table + addend
                 else:
-                    value = (self.jump if kind.of == "jump" else self.address)[symbol] + addend
-                if kind.origin == "here":
+                    value = (self.jump if of == "jump" else self.address)[symbol] + addend
+                if origin == "here":
                     value -= place
-                elif kind.origin == "page":
+                elif origin == "page":
                     value = value // PAGE * PAGE - place // PAGE * PAGE
-                elif kind.origin == "table":
+                elif origin == "table":
                     value -= table
                 at = place - base
                 before = int.from_bytes(memory[at : at + length], "little")

@@ -9,66 +9,44 @@ from typing import Final
 
 from hilo.record import record
 
-
-@record(frozen=True)
-class Kind:
-    """`of`: the address of the symbol, of the stub that jumps to it ("jump"), of its slot in the table of addresses,
-    or of that table. It counts from the place itself ("here"), between pages of 4096 bytes ("page"), from the table,
-    or not at all. `form`: how it is written there: as a number, or into an instruction."""
-
-    of: str
-    origin: str
-    form: str
+#: What a relocation says: the address of the symbol, of the stub that jumps to it ("jump"), of its slot in the table
+#: of addresses, or of that table; that it counts from the place itself ("here"), between pages of 4096 bytes ("page"),
+#: from the table, or not at all; how it is written there: as a number, or into an instruction.
+Kind = tuple[str, str, str]
 
 
 @record(frozen=True, eq=False)
 class Machine:
-    """A kind of machine by its `number` in object files. `stub`: code that jumps to an address, of 16 bytes."""
+    """A kind of machine by its `number` in object files. `kinds` of relocations by their numbers. `stub`: code that
+    jumps to an address, of 16 bytes."""
 
     name: str
     number: int
-    said: tuple[tuple[tuple[int, ...], str, str, str], ...]  # numbers of relocations, and their kind
+    kinds: dict[int, Kind]
     stub: Callable[[int], bytes]
-
-    @cached_property
-    def kinds(self) -> dict[int, Kind]:
-        """The kinds of relocations by their numbers."""
-        return {number: Kind(of, origin, form) for numbers, of, origin, form in self.said for number in numbers}
 
     @cached_property
     def slots(self) -> frozenset[int]:
         """The kinds that need a symbol's slot."""
-        return frozenset(n for n, kind in self.kinds.items() if kind.of == "slot")
+        return frozenset(number for number, (of, _, _) in self.kinds.items() if of == "slot")
 
 
-X86: Final = Machine("x86-64", 62, (
-    ((1,), "address", "", "i64"),
-    ((10, 11), "address", "", "i32"),
-    ((24,), "address", "here", "i64"),
-    ((2, 4), "jump", "here", "i32"),
-    ((9, 41, 42), "slot", "here", "i32"),
-    ((26,), "table", "here", "i32"),
-    ((29,), "table", "here", "i64"),
-    ((25,), "address", "table", "i64"),
-), lambda to: b"\xff\x25\x00\x00\x00\x00" + struct.pack("<Q2x", to))  # fmt: skip
+X86: Final = Machine("x86-64", 62, {
+    1: ("address", "", "i64"), 10: ("address", "", "i32"), 11: ("address", "", "i32"), 24: ("address", "here", "i64"),
+    2: ("jump", "here", "i32"), 4: ("jump", "here", "i32"), 9: ("slot", "here", "i32"), 41: ("slot", "here", "i32"),
+    42: ("slot", "here", "i32"), 26: ("table", "here", "i32"), 29: ("table", "here", "i64"),
+    25: ("address", "table", "i64"),
+}, lambda to: b"\xff\x25\x00\x00\x00\x00" + struct.pack("<Q2x", to))  # fmt: skip
 
 # The low 12 bits of an address, in units of the bytes that are read or written.
-ARM: Final = Machine("AArch64", 183, (
-    ((257,), "address", "", "i64"),
-    ((258,), "address", "", "i32"),
-    ((260,), "address", "here", "i64"),
-    ((261,), "address", "here", "i32"),
-    ((314,), "jump", "here", "i32"),
-    ((275, 276), "address", "page", "page"),
-    ((277, 278), "address", "", "low 1"),
-    ((284,), "address", "", "low 2"),
-    ((285,), "address", "", "low 4"),
-    ((286,), "address", "", "low 8"),
-    ((299,), "address", "", "low 16"),
-    ((282, 283), "jump", "here", "branch"),
-    ((311,), "slot", "page", "page"),
-    ((312,), "slot", "", "low 8"),
-), lambda to: struct.pack("<IIQ", 0x58000050, 0xD61F0200, to))  # fmt: skip
+ARM: Final = Machine("AArch64", 183, {
+    257: ("address", "", "i64"), 258: ("address", "", "i32"), 260: ("address", "here", "i64"),
+    261: ("address", "here", "i32"), 314: ("jump", "here", "i32"), 275: ("address", "page", "page"),
+    276: ("address", "page", "page"), 277: ("address", "", "low 1"), 278: ("address", "", "low 1"),
+    284: ("address", "", "low 2"), 285: ("address", "", "low 4"), 286: ("address", "", "low 8"),
+    299: ("address", "", "low 16"), 282: ("jump", "here", "branch"), 283: ("jump", "here", "branch"),
+    311: ("slot", "page", "page"), 312: ("slot", "", "low 8"),
+}, lambda to: struct.pack("<IIQ", 0x58000050, 0xD61F0200, to))  # fmt: skip
 
 MACHINES: Final = {"x86_64": X86, "aarch64": ARM}  # by the first part of a triple
 PAGE: Final = 4096
@@ -80,7 +58,7 @@ class TooFar(ValueError):
 
 def size_of(kind: Kind) -> int:
     """Bytes that are written."""
-    return 8 if kind.form == "i64" else 4
+    return 8 if kind[2] == "i64" else 4
 
 
 def written(kind: Kind, value: int, before: int) -> int:
@@ -88,7 +66,7 @@ def written(kind: Kind, value: int, before: int) -> int:
 
     Raises `TooFar` for a value that there is no room for.
     """
-    form, _, unit = kind.form.partition(" ")
+    form, _, unit = kind[2].partition(" ")
     if form == "i64":
         return value & (1 << 64) - 1
     if form == "i32":
