@@ -61,6 +61,15 @@ def test_where_chains_are_cut(f: Callable[[Op, Op], Op], dtype: DType, count: li
     assert [len(passed) for passed in found] == count
 
 
+def test_not_into_many() -> None:
+    def chain(x: Op, y: Op) -> Op:
+        for _ in range(10):
+            x = tanh(add(x, multiply(y, x)))
+        return x
+
+    assert cuts(body_of(chain, (40, 1000)).attrs["body"]) == []
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("f", [gelu, mish, turned])
 @pytest.mark.parametrize("shape", [(1 << 15,), (20_003,), (70, 391), (3, 7, 1024), (2000, 9)])

@@ -23,6 +23,7 @@ from hilo.ops.weight import EXPENSIVE, weight
 VECTORS: Final = 16  # that pass a stage, before they pass the next
 LEAST: Final = 5.0  # of work in a stage
 MOST: Final = 2  # values that one stage hands to the next
+STAGES: Final = 4  # beyond which the code would only grow
 
 
 def cuts(body: Function) -> list[tuple[Op, ...]]:
@@ -38,7 +39,7 @@ def cuts(body: Function) -> list[tuple[Op, ...]]:
         if work >= LEAST and 0 < len(passed) <= MOST and all(_can_wait(o, body) for o in passed):
             found.append(passed)
             first = k
-    return found
+    return found if len(found) < STAGES else []
 
 
 def _passed(body: Function, level: dict[Op, int], k: int) -> tuple[Op, ...]:
