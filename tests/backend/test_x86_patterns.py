@@ -243,3 +243,46 @@ def test_vectors_of_several_registers_are_carried() -> None:
             for count in (0, 1, 5):
                 agree(made(f"carried_{t!r}", 3, body), edges(scalar, 5 * lanes, count), np.array([count]),
                       np.zeros(2 * lanes, NP[scalar]))  # fmt: skip
+
+
+@pytest.mark.parametrize("scalar", ["i8", "i16", "i32", "i64"])
+def test_two_operations_of_logic_are_one_instruction(scalar: str) -> None:
+    kinds = ("and", "or", "xor")
+    batch = Batch()
+    for lanes in (2, 8, 16, 64):
+        t = VType(scalar, lanes)
+        for inner in kinds:
+            for outer in kinds:
+
+                def three(b: Builder, x: Node, y: Node, z: Node, inner: str = inner, outer: str = outer) -> Node:
+                    return b.binary(outer, b.binary(inner, x, y), z)
+
+                def again(b: Builder, x: Node, y: Node, z: Node, inner: str = inner, outer: str = outer) -> Node:
+                    u = b.binary(outer, z, b.binary(inner, y, x))
+                    v = b.binary(inner, b.binary(outer, x, 77), b.binary(inner, b.xor(x, -1), u))
+                    return b.add(b.binary(outer, b.binary(inner, v, x), b.binary(outer, u, v)), x)
+
+                def of_two(b: Builder, x: Node, y: Node, inner: str = inner, outer: str = outer) -> Node:
+                    return b.binary(outer, b.binary(inner, x, b.binary(outer, x, -1 if inner == "xor" else 5)), y)
+
+                batch.add(t, 3, three)
+                batch.add(t, 3, again)
+                batch.add(t, 2, of_two)
+        batch.add(t, 2, lambda b, x, y: b.and_(b.not_(x), y))
+        batch.add(t, 2, lambda b, x, y: b.or_(b.not_(x), y))
+    batch.check()
+
+
+def test_shifts_of_all_lanes_by_the_same_number() -> None:
+    batch = Batch()
+    for scalar in ("i8", "i16", "i32", "i64"):
+        for lanes in (2, 8, 32, 64):
+            t = VType(scalar, lanes)
+            for by in {0, 1, t.bits // 2, t.bits - 1}:
+                for kind in ("shl", "lshr", "ashr"):
+
+                    def build(b: Builder, x: Node, kind: str = kind, by: int = by) -> Node:
+                        return b.binary(kind, b.add(x, 1), by)
+
+                    batch.add(t, 1, build)
+    batch.check()

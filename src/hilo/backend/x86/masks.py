@@ -11,6 +11,7 @@ from typing import Final
 
 from hilo.backend.constants import known_lanes
 from hilo.backend.x86 import constants
+from hilo.backend.x86.bits import logic as numbers_logic
 from hilo.backend.x86.machine import GENERAL, MASK, NO, VECTOR
 from hilo.backend.x86.pieces import (
     INT,
@@ -35,7 +36,7 @@ from hilo.backend.x86.pieces import (
 from hilo.backend.x86.select import CONDITIONS, Selector, Value, length, parts_of, selects
 from hilo.backend.x86.shuffles import length_of
 from hilo.backend.x86.uses import merges
-from hilo.backend.x86.vectors import COMMUTE, binary, name_of
+from hilo.backend.x86.vectors import COMMUTE, name_of
 from hilo.loop.nodes import Node
 
 FLOAT_PREDICATES: Final = {"oeq": 0, "olt": 1, "ole": 2, "uno": 3, "une": 4, "ord": 7, "oge": 13, "ogt": 14}
@@ -132,7 +133,7 @@ def logic(s: Selector, node: Node) -> Value:
     """and, or, xor, of numbers too. Of masks: a compare that waits for its use is done for the lanes of the other one
     alone."""
     if node.type.scalar != "i1":
-        return binary(s, node) if node not in s.seen.rotations else rotate(s, node)
+        return numbers_logic(s, node) if node not in s.seen.rotations else rotate(s, node)
     a, b = node.args
     kind, w = node.kind, MASKS[node.type.lanes]
     if kind == "xor" and b.const:
@@ -236,9 +237,11 @@ def select(s: Selector, node: Node) -> Value:
         for extra in (a, b):
             drop(s, extra)
         return extreme(s, node, name, first, second)
+    if a in s.lazy and merges(a):
+        return merged(s, node, mask_of(s, c, t.lanes), a, b)
+    if b in s.lazy and merges(b) and c in s.lazy and c.kind == "cmp" and is_plain(c):
+        return merged(s, node, compare(s, c, inverted=True), b, a)
     mask = mask_of(s, c, t.lanes)
-    if a in s.lazy and t.lanes > 1 and merges(a):
-        return merged(s, node, mask)
     n = parts_of(t)
     if b.const == 0 and (not t.is_float or str(b.const) != "-0.0") and is_zero(b):
         name, firsts, zeroed = masked_move(t), (NO,) * n, True
@@ -256,16 +259,19 @@ def select(s: Selector, node: Node) -> Value:
     return value(out)
 
 
-def merged(s: Selector, node: Node, mask: int) -> int:
-    """A selection of what is computed for it alone: for the lanes of the mask, over the other value."""
-    _, a, b = node.args
+def merged(s: Selector, node: Node, mask: int, a: Node, b: Node) -> int:
+    """A selection of `a`, which is computed for it alone, where the mask is set: over `b`, the other value."""
     t = node.type
     x, y = a.args
     if a.kind in COMMUTE and is_memory(s, x) and not is_memory(s, y):
         x, y = y, x
     name, size = name_of(a.kind, t), length(t)
-    first = s.use(x)
-    rm, broadcast = last(s, y)
+    if y in s.lazy and y.kind != "load":  # what waits first: it may be written over what dies
+        rm, broadcast = last(s, y)
+        first = s.use(x)
+    else:
+        first = s.use(x)
+        rm, broadcast = last(s, y)
     if b.const is not None and is_zero(b):
         r = s.result(node)
         s.v(name, size, r, first, rm, mask=mask, zero=True, broadcast=broadcast)

@@ -22,6 +22,7 @@ _CALLS: Final = frozenset(("call", "callptr", "memcpy", "memset"))
 CHANGES: Final = frozenset(("add", "sub", "and", "or", "xor"))  # of a number in memory, by one instruction
 SHORT_COPY, SHORT_FILL = 512, 1024  # bytes that are copied or filled without a call
 _MERGE: Final = frozenset(("fadd", "fsub", "fmul", "fdiv", "add", "sub"))
+LOGIC: Final = frozenset(("and", "or", "xor"))
 #: Integers whose lower bits follow from those of what they are made of.
 LOWER_BITS: Final = frozenset(("add", "sub", "mul", "and", "or", "xor", "splat", "convert"))
 
@@ -171,8 +172,10 @@ class Uses:
                     self._in_products[a] = self._in_products.get(a, 0) + 1
         elif kind == "select" or kind == "if":
             c = node.args[0]
-            if node.type.lanes > 1 and merges(a := node.args[1]) and a.level == level:
-                self._asked[a] = stretch
+            if node.type.lanes > 1:
+                for a in node.args[1:]:
+                    if a.level == level and merges(a):
+                        self._asked[a] = stretch
             asked = c.level == level and (c.kind == "cmp" or c.kind == "any")
             if asked and self._asked.setdefault(c, stretch) == stretch:
                 self._often[c] = self._often.get(c, 0) + 1
@@ -197,6 +200,10 @@ class Uses:
             elif kind == "cmp" and node.args[0].kind == "iota":
                 a = node.args[1]
                 if a.kind == "splat" and a.level == level:
+                    self._asked[a] = stretch
+        elif kind in LOGIC and node.type.lanes * node.type.size <= 64:
+            for a in node.args:
+                if a.kind in LOGIC and a.level == level and not (a.kind == "or" and rotation(a)):
                     self._asked[a] = stretch
         elif (kind == "convert" and node.attrs["how"] == "itrunc") or (node in self.lazy and kind != "load"):
             for a in node.args:
