@@ -96,10 +96,14 @@ def change(s: Selector, ptr: Node, value: Node) -> None:
 
 @selects("alloca")
 def alloca(s: Selector, node: Node) -> Value:
-    align = node.attrs["align"]
+    return stack(s, node.attrs["size"], node.attrs["align"])
+
+
+def stack(s: Selector, size: int, align: int) -> Address:
+    """The address of `size` bytes of the function's memory on the stack."""
     s.alignment = max(s.alignment, align)
     at = -(-s.frame_size // align) * align
-    s.frame_size = at + node.attrs["size"]
+    s.frame_size = at + size
     return Address(FRAME, NO, 1, at)
 
 
