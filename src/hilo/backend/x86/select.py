@@ -38,8 +38,8 @@ from hilo.backend.x86.machine import FIRST, FOREVER, GENERAL, MASK, NO, VECTOR, 
 from hilo.backend.x86.uses import Uses
 from hilo.loop.nodes import Block, Func, Node, VType
 
-MODULES: Final = ("integers", "division", "floats", "memory", "calls", "vectors", "masks", "conversions", "lanes",
-                  "moves")  # fmt: skip
+MODULES: Final = ("integers", "division", "floats", "memory", "calls", "vectors", "bits", "masks", "conversions",
+                  "lanes", "moves")  # fmt: skip
 Value = int | tuple[int, ...] | Address | None
 Handler = Callable[["Selector", Node], Value]
 
