@@ -184,6 +184,14 @@ def test_few_elements_with_much_to_do_are_a_few_units(target: str) -> None:
         assert kernel.lowered.phases[0].units > 1
         assert check(fused([t], s("negate")), target).lowered.phases[0].units == 1
 
+    def sines(x: Op) -> Op:
+        for _ in range(200):
+            x = s("sine")(x)
+        return x
+
+    few = fused([TensorType(f32, (37,))], sines)  # hardly more than a vector, however much there is to do with it
+    assert kernels.lower(few, Target.named(target)).phases[0].units == 1
+
 
 def test_streaming_stores_are_fenced() -> None:
     target = Target.named("x86-avx512")

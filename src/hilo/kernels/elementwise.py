@@ -42,6 +42,7 @@ UNITS: Final = 64  # parallel units that are enough
 SMALL: Final = 1 << 14  # elements below which a kernel is one unit,
 SMALL_NS: Final = 5_000.0  # unless it takes as long as that: then it is a few
 FEW_UNITS: Final = 4
+FEW_TURNS: Final = 4  # of a loop, at least, of each of these
 LONG_WORK: Final = 20  # of an element, from which on it may be done in stages
 NS_PER_WORK: Final = 0.35  # nanoseconds of one operation on a vector
 BYTES_PER_NS: Final = 40.0  # between memory and a core
@@ -131,13 +132,13 @@ def plan(body: Function, found: Trace | None, target: Target) -> Plan:
     while unroll > 1 and sizes and expected[-1] < lanes * unroll:
         unroll //= 2
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
+    turn = lanes * unroll
     small = total <= SMALL and space.is_static
-    if (small and total * cost <= SMALL_NS * lanes) or not sizes:
+    if (small and (total * cost <= SMALL_NS * lanes or total < FEW_UNITS * FEW_TURNS * turn)) or not sizes:
         return Plan(space, 0, 0, lanes, unroll, cost)
     outer = 0
     while outer < len(sizes) - 1 and (prod(expected[:outer]) < UNITS or not space.is_static):
         outer += 1
-    turn = lanes * unroll
     block = max(BLOCK_BYTES // max(r.dtype.itemsize for r in body.results), turn)
     if small and isinstance(sizes[-1], int):
         block = min(block, -(-sizes[-1] // (FEW_UNITS * turn)) * turn)
