@@ -18,8 +18,7 @@ from hilo.kernels.combine import Elems, pack, splat, unpack
 from hilo.kernels.elementwise import new_func, streams
 from hilo.kernels.loops import Vector, vector_loop
 from hilo.kernels.memory import RESULT_ALIGN, Buffer, pointer
-from hilo.kernels.pick import combiner
-from hilo.kernels.rows_plan import SCRATCH, Plan, kept_values
+from hilo.kernels.rows_plan import SCRATCH, Plan
 from hilo.loop import index
 from hilo.loop.builder import Builder, Func, Node
 from hilo.loop.element import Elem
@@ -51,14 +50,15 @@ class RowCode:
     ) -> None:  # fmt: skip
         self.p, self.rows, self.body, self.target, self.count = p, p.rows, body, target, count
         self.near = near
-        self.own = [x for x in body.params if x in read_in_place(body, p.rows)]
+        in_place = read_in_place(body, p.rows)
+        self.own = [x for x in body.params if x in in_place]
         self.func = new_func("rows")
         self.b = Builder(self.func)
         self.bufs, self.begin, self.end = self.func.params
         self.params = {o: Buffer(pointer(self.b, self.bufs, i), o.tensor, constant=i not in unsafe)
                        for o, i in zip(body.params, operands, strict=True)}  # fmt: skip
-        self.combiners = {r: combiner(r) for pass_ in self.rows.reduces for r in pass_}
-        self.kept_ops = kept_values(self.rows, body)
+        self.combiners = p.combiners
+        self.kept_ops = p.keep
         self.decays = {o for o in decays(body, self.rows) if o.dtype in (f32, f64)}
         self.chunk: Node | None = None  # which chunk of the chunked loop
         self.scratch: dict[Op, Buffer] = {}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from hilo.ir.dims import typical
 from hilo.ir.module import Function
 from hilo.ir.op import Op
+from hilo.kernels.combine import Combiner
 from hilo.kernels.elementwise import BYTES_PER_NS, NS_PER_WORK, lanes_for
 from hilo.kernels.pick import combiner
 from hilo.kernels.pins import choose
@@ -17,7 +18,7 @@ from hilo.loop import index
 from hilo.ops.rows import Rows, at_shape, inputs, outline, read_in_place
 from hilo.ops.trace import Access
 from hilo.ops.weight import weight
-from hilo.record import record
+from hilo.record import field, record
 
 if TYPE_CHECKING:
     from hilo.backend.target import Target
@@ -60,6 +61,8 @@ class Plan:
     side: int = 1  # rows side by side that vectors along them do at a time: all of the last kept loop
     overlap: bool = False  # passes over neighbouring rows are done in one loop
     end: float = 0.0  # nanoseconds (estimated) of combining the lanes of a row's vectors
+    combiners: dict[Op, Combiner] = field(default_factory=dict)  # of the reductions
+    keep: list[list[Op]] = field(default_factory=list)  # for each pass the values to keep for a later one
 
     @property
     def block(self) -> int:
@@ -121,12 +124,14 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
         count = 1 if work >= NARROW_WORK else 2 if near else 0  # vectors of a row, from which on it is worth while
         if kept.sizes[-1] <= min(NARROW, lanes // 2) and count and typical(reduced.sizes[-1]) >= count * lanes:
             inner, side = True, kept.sizes[-1]
-    combiners = [combiner(r) for pass_ in rows.reduces for r in pass_]
-    parts = max((sum(len(c.dtypes) for c in combiners), 1))
-    free = all(c.free for c in combiners)
+    combiners = {r: combiner(r) for pass_ in rows.reduces for r in pass_}
+    keep = kept_values(rows, body)
+    held = [d for c in combiners.values() for d in c.dtypes]
+    parts = max(len(held), 1)
+    free = all(c.free for c in combiners.values())
     unroll = max(1, min(16 if work <= 6 else 4 if work <= 32 else 1, target.registers // 2 // parts))
     unroll = 1 << (unroll.bit_length() - 1)
-    overlap = inner and side == 1 and _overlaps(body, rows, lanes)
+    overlap = inner and side == 1 and free and _overlaps(body, rows, lanes, keep)
     if inner:
         unroll = 1 if overlap else min(unroll, 4 // side or 1)
     elif kept.sizes and typical(kept.sizes[-1]) >= 8 * lanes:  # rows far apart: take more than a line of each
@@ -137,8 +142,9 @@ def plan(body: Function, rows: Rows, target: Target) -> Plan:
     moved = sum(typical(x.tensor.nbytes) for x in (*body.params, *body.results)) / max(typical(prod(shape)), 1)
     cost = max(work * NS_PER_WORK, moved * lanes / BYTES_PER_NS)
     unroll = choose("rows.unroll", unroll, [u for u in (1, 2, 4, 8) if typical(along[0]) >= lanes * u or u == 1])
-    end = END_NS * (lanes.bit_length() - 1) * sum(len(c.dtypes) for c in combiners) if inner else 0.0
-    p = Plan(rows, kept, reduced, inner, lanes, unroll, cost, side=side, overlap=overlap, end=end)
+    end = END_NS * (lanes.bit_length() - 1) * len(held) if inner else 0.0
+    p = Plan(rows, kept, reduced, inner, lanes, unroll, cost, side=side, overlap=overlap, end=end, combiners=combiners,
+             keep=keep)  # fmt: skip
     _widen(p, body, work, free, target)
     few = typical(p.units) < FEW_UNITS and typical(prod(shape)) > 4 * CHUNK
     parts = _parts(p) if rows.passes == 1 and free else 0
@@ -192,7 +198,7 @@ def _widen(p: Plan, body: Function, work: float, free: bool, target: Target) -> 
     own = 0 if fits or together < 2 else together
     p.wide = choose("rows.together", own, [u for u in (0, 2, 4, 8) if u <= p.reduced.sizes[-1]])
     if p.wide:
-        held = sum(d.itemsize for pass_ in p.rows.reduces for r in pass_ for d in combiner(r).dtypes)
+        held = sum(d.itemsize for c in p.combiners.values() for d in c.dtypes)
         p.panel = max(1, PANEL // (held * p.lanes * 4)) * p.lanes * 4
         p.panel = min(p.panel, -(-columns // (p.lanes * 4)) * p.lanes * 4)
 
@@ -223,15 +229,13 @@ def kept_values(rows: Rows, body: Function) -> list[list[Op]]:
     return [[o for o in keep if made[o] == k] for k in range(rows.passes)]
 
 
-def _overlaps(body: Function, rows: Rows, lanes: int) -> bool:
+def _overlaps(body: Function, rows: Rows, lanes: int, keep: list[list[Op]]) -> bool:
     """Whether the last pass over a row goes well beside the one before it of the next row: it divides what that one
     keeps, and reads nothing that a result may replace; the other one has much else to do."""
     n, units = prod(rows.shape[d] for d in rows.reduced), prod(rows.shape[d] for d in rows.kept)
     if not isinstance(n, int) or units == 1 or rows.passes < 2 or rows.reduces[-1] or rows.row or any(rows.full[:-1]):
         return False
-    if not all(combiner(r).free for pass_ in rows.reduces for r in pass_):
-        return False
-    *early, newest, _ = kept_values(rows, body)
+    *early, newest, _ = keep
     kept = [*(early[-1] if early else ()), *newest]
     if any(early[:-1]) or sum((n + lanes) * o.dtype.itemsize for o in kept) > SCRATCH:
         return False

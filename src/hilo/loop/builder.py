@@ -95,16 +95,21 @@ class Builder:
         """A constant that has not been asked for in this way yet. It costs nothing wherever it is used: the function's
         body has it."""
         if not isinstance(value, tuple):
-            value = float(value) if type.is_float else wrap(int(value), type.bits)
-        own = (type, value if value and value == value and not isinstance(value, tuple) else repr(value))
-        node = self._constants.get(own)
-        if node is None:
-            if type.lanes > 1 and not isinstance(value, tuple):
-                node = Node("splat", (self.const(value, type.with_lanes(1)),), type)
-            else:
-                node = Node("const", (), type, {"value": value})
-            self.func.body.nodes.append(node)
-            self._constants[own] = node
+            own = float(value) if type.is_float else wrap(int(value), type.bits)
+            if own != own:  # NaN
+                known = self._constants.get((type, "nan"))
+                if known is not None:
+                    return known
+                key = (type, "nan")
+            elif own.__class__ is not value.__class__ or own != value:  # the same number, written otherwise
+                node = self._constants[key] = self.const(own, type)
+                return node
+            value = own
+        if type.lanes > 1 and not isinstance(value, tuple):
+            node = Node("splat", (self.const(value, type.with_lanes(1)),), type)
+        else:
+            node = Node("const", (), type, {"value": value})
+        self.func.body.nodes.append(node)
         self._constants[key] = node
         return node
 
