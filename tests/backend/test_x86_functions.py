@@ -13,7 +13,8 @@ from test_nodes import CASES, function, run_cases
 from x86_agree import HERE, HOST, agree
 from x86_random import Writer, buffers, helper
 
-from hilo.backend import jit, x86
+from hilo.backend import cpu, jit, llvm, x86
+from hilo.backend.target import Target
 from hilo.loop.builder import F32, F64, I32, I64, PTR, Builder, Func, Node, VType
 
 pytestmark = pytest.mark.skipif(not HERE, reason="the generator makes code for AVX-512 alone")
@@ -53,8 +54,7 @@ def test_random_functions(first: int) -> None:
     for seed in range(first, first + 10):
         size, types = (40, 99) if seed % 2 else (120, 2)
         h = helper(seed)
-        takes = all(p.type is not PTR for p in h.params)
-        f = Writer(seed, size, types, h if takes else None).func
+        f = Writer(seed, size, types, h).func
         agree([h, f], *buffers(seed), seed % 21, name=f.name)
 
 
@@ -296,3 +296,31 @@ def test_many_parameters(aligned: bool) -> None:
 
     first = make(many, *[(f"p{k}", I64) for k in range(40)], ret=I64)
     agree([first, make(calls, ("y", PTR), ("n", I64))], np.zeros(1, np.int64), 5)
+
+
+def test_values_are_handed_over_as_by_llvm() -> None:
+    """Half of the code made by LLVM: callers and callees understand each other."""
+    wide = VType("f64", 16)
+
+    def callee(b: Builder, x: Node, i: Node, y: Node, z: Node) -> None:
+        b.ret(b.fadd(b.fmul(x, y), b.splat(b.fadd(z, b.convert("sitofp", i, "f64")), 16)))
+
+    def caller(b: Builder, x: Node, y: Node) -> None:
+        values = [b.load(b.gep(x, 128 * i), wide) for i in range(2)]
+        b.store(y, b.call("callee", [values[0], b.load(x, I64), values[1], b.load(x, F64)], wide))
+
+    funcs = [make(callee, ("x", wide), ("i", I64), ("y", wide), ("z", F64), ret=wide),
+             make(caller, ("x", PTR), ("y", PTR))]  # fmt: skip
+    x = np.random.default_rng(5).standard_normal(32)
+    results = []
+    for first in (x86.compile, by_llvm):
+        for second in (x86.compile, by_llvm):
+            code = jit.load([first(funcs[:1], HOST), second(funcs[1:], HOST)], ["caller"])
+            y = np.zeros(16)
+            code.function("caller", ctypes.c_void_p, ctypes.c_void_p)(x.ctypes.data, y.ctypes.data)
+            results.append(y.tobytes())
+    assert len(set(results)) == 1
+
+
+def by_llvm(funcs: Sequence[Func], target: Target) -> bytes:
+    return cpu.compile(llvm.emit(funcs, target), target)

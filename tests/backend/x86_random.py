@@ -226,8 +226,8 @@ class Writer:
 def helper(seed: int) -> Func:
     """A function of a few values to call."""
     rng = random.Random(seed)
-    t = rng.choice((I64, F32, F64, VType("f32", 16)))
-    types = [rng.choice((I64, I32, F32, F64, PTR, VType("f32", 16))) for _ in range(rng.randrange(10))]
+    t = rng.choice((I64, F32, F64, VType("f32", 16), VType("f64", 16)))
+    types = [rng.choice((I64, I32, F32, F64, VType("f32", 16), VType("f64", 16))) for _ in range(rng.randrange(6))]
     f = Func(f"h{seed}", [(f"p{i}", x) for i, x in enumerate((*types, t))], t)
     b = Builder(f)
     values = [p for p in f.params if p.type is t]

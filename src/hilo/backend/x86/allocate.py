@@ -117,8 +117,9 @@ class Intervals:
                     self.hint(r, where)
             return instruction[1]
         if kind == RETURN:
-            self.hint(instruction[1], 0)
-            return (instruction[1],)
+            for i, r in enumerate(instruction[1]):
+                self.hint(r, i)
+            return instruction[1]
         if kind == DIVIDE:
             _, _, what, r, a, b = instruction
             self.divisions.append(at)
@@ -127,12 +128,13 @@ class Intervals:
             self.end[b] = at + 1  # it is read when the division's registers are taken
             return r, a, b
         if kind == CALL:
-            _, _, arguments, types, result, _ = instruction
+            _, _, arguments, types, results, _ = instruction
             self.calls.append(at)
             for r, where in zip(arguments, passed(types)[0], strict=True):
                 if isinstance(r, int) and isinstance(where, int):
                     self.hint(r, where)
-            self.hint(result, 0)
+            for i, r in enumerate(results):
+                self.hint(r, i)
             return registers_of(instruction)
         return None
 
@@ -331,9 +333,9 @@ def registers_of(instruction: Instruction) -> list[int]:
     if kind == ENTER:
         return list(instruction[1])
     if kind == RETURN:
-        return [instruction[1]]
+        return list(instruction[1])
     if kind == DIVIDE:
         return list(instruction[3:])
     if kind == CALL:
-        return [r for r in (*instruction[2], instruction[4], instruction[1]) if isinstance(r, int)]
+        return [r for r in (*instruction[2], *instruction[4], instruction[1]) if isinstance(r, int)]
     return []

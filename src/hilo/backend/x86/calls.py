@@ -5,26 +5,36 @@ Arguments on the stack are put there one by one; those in registers are named by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hilo.backend.x86.allocate import passed
 from hilo.backend.x86.machine import CALL, ENTER, GENERAL, INCOMING, NO, OUTGOING, RETURN, Address
-from hilo.backend.x86.select import Selector, Value, class_of, selects
-from hilo.loop.nodes import Node
+from hilo.backend.x86.select import Selector, Value, class_of, parts_of, selects
+from hilo.loop.nodes import Node, VType
+
+
+def flattened(types: Sequence[VType]) -> tuple[VType, ...]:
+    """The types of what is handed over for values of some types: vectors of more than 64 bytes in parts."""
+    if all(parts_of(t) == 1 for t in types):
+        return tuple(types)
+    return tuple([t.with_lanes(t.lanes // parts_of(t)) for t in types for _ in range(parts_of(t))])
 
 
 def receive(s: Selector) -> None:
     """Take the parameters that are used."""
     params = s.func.params
-    types = tuple([p.type for p in params])
-    used = [(p, s.new(class_of(p.type)), where)
-            for p, where in zip(params, passed(types)[0], strict=True) if p in s.uses]  # fmt: skip
-    registers = {p: r for p, r, where in used if isinstance(where, int)}
-    s.code.append((ENTER, tuple([registers.get(p, NO) for p in params]), types))
+    types = flattened([p.type for p in params])
+    taken: list[int] = []
+    for p in params:
+        n = parts_of(p.type)
+        taken += [s.new(class_of(p.type)) for _ in range(n)] if p in s.uses else [NO] * n
+    places = passed(types)[0]
+    registers = tuple([r if isinstance(where, int) else NO for r, where in zip(taken, places, strict=True)])
+    s.code.append((ENTER, registers, types))
     stack = NO
-    for p, r, where in used:
-        t = p.type
-        if not isinstance(where, int):
+    for r, t, where in zip(taken, types, places, strict=True):
+        if r != NO and not isinstance(where, int):
             if stack == NO:
                 stack = s.new(GENERAL)
                 s.g("lea", 8, stack, Address(INCOMING))
@@ -33,14 +43,19 @@ def receive(s: Selector) -> None:
                 s.v("vmovss" if t.size == 4 else "vmovsd", 0, r, NO, place)
             else:
                 s.g("mov", 8, r, place)
-        if t.scalar == "i1":
+        if r != NO and t.scalar == "i1":
             s.g("and", 4, r, imm=1)
-        s.give(p, r)
+    at = 0
+    for p in params:
+        n = parts_of(p.type)
+        if p in s.uses:
+            s.give(p, taken[at] if n == 1 else tuple(taken[at : at + n]))
+        at += n
 
 
 @selects("ret")
 def ret(s: Selector, node: Node) -> Value:
-    s.code.append((RETURN, s.use(node.args[0]) if node.args else NO))
+    s.code.append((RETURN, s.parts(node.args[0]) if node.args else ()))
     return None
 
 
@@ -55,14 +70,22 @@ def call_pointer(s: Selector, node: Node) -> Value:
 
 
 def called(s: Selector, node: Node, callee: int | str, args: tuple[Node, ...]) -> Value:
-    types = tuple([a.type for a in args])
-    handed = tuple([argument(s, a, where) for a, where in zip(args, passed(types)[0], strict=True)])
+    types = flattened([a.type for a in args])
+    places = iter(passed(types)[0])
+    handed: list[Any] = []
+    for a in args:
+        if parts_of(a.type) == 1:
+            handed.append(argument(s, a, next(places)))
+        else:
+            handed += s.parts(a)
+            for _ in range(parts_of(a.type)):
+                next(places)
     t = node.type
-    r = NO if t.scalar == "void" else s.new(class_of(t))
-    s.code.append((CALL, callee, handed, types, r, t))
+    results: tuple[int, ...] = () if t.scalar == "void" else tuple([s.new(class_of(t)) for _ in range(parts_of(t))])
+    s.code.append((CALL, callee, tuple(handed), types, results, t))
     if t.scalar == "i1":
-        s.g("and", 4, r, imm=1)
-    return r if r != NO else None
+        s.g("and", 4, results[0], imm=1)
+    return None if not results else results if results[1:] else results[0]
 
 
 def argument(s: Selector, node: Node, where: int | tuple[int]) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hilo.backend.target import Target
 from hilo.backend.x86.allocate import FLOATS
+from hilo.backend.x86.calls import flattened
 from hilo.backend.x86.select import COVERS, SCALARS, VECTORS, load_kinds
 from hilo.backend.x86.uses import is_constant
 from hilo.loop.nodes import Func, Node, VType
@@ -51,10 +52,10 @@ def handed(types: Sequence[VType], result: VType) -> bool:
     """Whether a function takes and gives values of these types in registers, but for scalars on the stack."""
     if not passes(result) or not all(map(passes, types)):
         return False
-    vectors = [t.lanes > 1 for t in types if t.is_float or t.lanes > 1]
+    vectors = [t.lanes > 1 for t in flattened(types) if t.is_float or t.lanes > 1]
     return not any(vectors[len(FLOATS) :])
 
 
 def passes(t: VType) -> bool:
-    """Whether values of a type are handed to functions in one register."""
-    return t.lanes == 1 or (t.scalar != "i1" and t.lanes * t.size in (16, 32, 64))
+    """Whether values of a type are handed to functions in registers."""
+    return t.lanes == 1 or (t.scalar != "i1" and t.lanes * t.size in (16, 32, 64, 128, 256))

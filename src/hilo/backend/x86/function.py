@@ -32,7 +32,6 @@ from hilo.backend.x86.machine import (
     RETURN,
     TAIL,
     VEC,
-    VECTOR,
     WARM,
     Instruction,
 )
@@ -60,7 +59,7 @@ def compile_function(func: Func, target: Target, asm: Assembler, private: bool, 
     receive(s)
     run(s.block(func.body))
     if not func.body.nodes or func.body.nodes[-1].kind != "ret":
-        s.code.append((RETURN, NO))
+        s.code.append((RETURN, ()))
     s.code = list(flat(s.code))
     allocation = allocate(s, s.constants)
     _Writer(s, allocation, asm, defined).write(func, private)
@@ -211,11 +210,13 @@ class _Writer:
                 moves[kind, self.place[r]] = (kind, where)
         self.moved(moves)
 
-    def leave(self, value: int) -> None:
-        if value != NO:
-            kind = self.s.classes[value]
-            self.moved({(kind, 0): (kind, self.place[value])})
-        if self.wide and (value == NO or self.s.classes[value] != VECTOR or self.s.func.ret.lanes == 1):
+    def leave(self, values: tuple[int, ...]) -> None:
+        moves = {}
+        for i, v in enumerate(values):
+            kind = self.s.classes[v]
+            moves[kind, i] = (kind, self.place[v])
+        self.moved(moves)
+        if self.wide and self.s.func.ret.lanes == 1:
             self.g("vzeroupper", 0)
         if self.aligned:
             self.g("mov", 8, RSP, (RSP, None, 1, self.keeps))
@@ -240,7 +241,7 @@ class _Writer:
             self.g("mov", 8, r, source)
 
     def call(self, at: int, instruction: Instruction) -> None:
-        _, callee, arguments, types, result, t = instruction
+        _, callee, arguments, types, results, t = instruction
         across = self.allocation.across[at]
         for v in across:
             self.store(self.s.classes[v], self.place[v], (RSP, None, 1, self.outgoing + self.saves[v]))
@@ -267,9 +268,11 @@ class _Writer:
             self.g("call", 8, R11)
         else:
             self.out.append((b"\xe8\0\0\0\0", callee, 0))
-        if result != NO:
-            kind = self.s.classes[result]
-            self.moved({(kind, self.place[result]): (kind, 0)})
+        moves = {}
+        for i, v in enumerate(results):
+            kind = self.s.classes[v]
+            moves[kind, self.place[v]] = (kind, i)
+        self.moved(moves)
         for v in across:
             self.load(self.s.classes[v], self.place[v], (RSP, None, 1, self.outgoing + self.saves[v]))
 

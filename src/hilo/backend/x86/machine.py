@@ -19,8 +19,8 @@ label of a constant. Where a register is not needed stands NO. All else that a f
   (COLD,), (WARM,)                                     what is between hardly ever runs
   (DIVIDE, size, kind, result, a, b)                   kind: sdiv udiv srem urem; uhigh: a product's upper half
   (ENTER, registers, types)                            the function starts; where parameters go that are in registers
-  (RETURN, register or NO)                             the function ends
-  (CALL, symbol or register, arguments, types, result or NO, type)   see function.py; an argument is a register, a
+  (RETURN, registers)                                  the function ends
+  (CALL, symbol or register, arguments, types, results, type)   see function.py; an argument is a register, a
                                                        number in a tuple, or NO for one that is on the stack already
 """
 

@@ -220,12 +220,12 @@ def _special(draft: Draft, instruction: Instruction, spilled: set[int], slots: _
     if kind == ENTER:
         rest[0] = tuple([written(v) for v in rest[0]])
     elif kind == RETURN:
-        rest[0] = read(rest[0])
+        rest[0] = tuple([read(v) for v in rest[0]])
     elif kind == DIVIDE:
         rest[3], rest[4], rest[2] = read(rest[3]), read(rest[4]), written(rest[2])
     else:
         rest[0], rest[1] = read(rest[0]), tuple([read(v) for v in rest[1]])
-        rest[3] = written(rest[3])
+        rest[3] = tuple([written(v) for v in rest[3]])
     draft.code.append((kind, *rest))
     for t, v in behind:
         store(draft, t, slots(v))
