@@ -298,6 +298,19 @@ def test_many_parameters(aligned: bool) -> None:
     agree([first, make(calls, ("y", PTR), ("n", I64))], np.zeros(1, np.int64), 5)
 
 
+def test_vectors_selected_by_one_compare_of_numbers() -> None:
+    def chosen(b: Builder, x: Node, y: Node, n: Node) -> None:
+        v, w = b.load(x, V.with_scalar("i32")), b.load(b.gep(x, 64), V.with_scalar("i32"))
+        small = b.cmp("slt", n, 3)
+        b.store(y, b.select(small, v, b.sub(v, w)))
+        b.store(b.gep(y, 64), b.select(small, b.mul(v, w), w))
+        b.store(b.gep(y, 128), b.select(small, n, b.mul(n, 5)))
+
+    f = make(chosen, ("x", PTR), ("y", PTR), ("n", I64))
+    for n in (2, 3):
+        agree(f, np.arange(32, dtype=np.int32), np.zeros(40, np.int32), n)
+
+
 def test_values_are_handed_over_as_by_llvm() -> None:
     """Half of the code made by LLVM: callers and callees understand each other."""
     wide = VType("f64", 16)
