@@ -286,3 +286,26 @@ def test_shifts_of_all_lanes_by_the_same_number() -> None:
 
                     batch.add(t, 1, build)
     batch.check()
+
+
+def test_masks_of_vectors_of_several_registers() -> None:
+    """In parts where only such vectors want them, whole where others do."""
+    batch = Batch()
+    for scalar, lanes in (("f64", 16), ("i64", 16), ("f64", 32), ("i64", 64), ("f32", 32), ("i32", 64), ("i16", 64)):
+        t = VType(scalar, lanes)
+        less, same = ("olt", "oeq") if t.is_float else ("slt", "eq")
+
+        def parts(b: Builder, x: Node, y: Node, z: Node, less: str = less, same: str = same) -> Node:
+            p, q = b.cmp(less, x, y), b.cmp(less, y, z)
+            r = b.select(b.and_(p, b.not_(q)), x, b.select(b.or_(p, b.cmp(same, x, z)), y, z))
+            return b.select(b.xor(q, b.cmp(less, r, x)), r, b.select(p, z, 0))
+
+        def whole(b: Builder, x: Node, y: Node, z: Node, less: str = less) -> Node:
+            p, q = b.cmp(less, x, y), b.cmp(less, y, z)
+            small = b.select(p, b.splat(b.i32(1), x.type.lanes), b.splat(b.i32(2), x.type.lanes))
+            wide = b.select(b.cmp("eq", small, 1), x, y)
+            return b.select(b.and_(p, q), wide, z)
+
+        batch.add(t, 3, parts)
+        batch.add(t, 3, whole)
+    batch.check()

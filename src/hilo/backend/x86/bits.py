@@ -247,9 +247,10 @@ def bswap(s: Selector, node: Node) -> Value:
     return value(out)
 
 
-@selects("ctpop", of="vector")
-def ctpop(s: Selector, node: Node) -> Value:
-    """Ones: of each half of a byte by a table, then summed up to the size of a lane."""
+@selects("ctpop", "cttz", of="vector")
+def count(s: Selector, node: Node) -> Value:
+    """Ones: of each half of a byte by a table, then summed up to the size of a lane. Zeros at the end are the ones of
+    ~x & (x - 1)."""
     t = node.type
     size, bytes_ = length_of_part(t), 16 << length_of_part(t)
     table = known(s, bytes(i.bit_count() for i in range(16)) * (bytes_ // 16))
@@ -257,6 +258,11 @@ def ctpop(s: Selector, node: Node) -> Value:
     out = []
     for x in parts(s, node.args[0]):
         low, high, r = s.new(VECTOR), s.new(VECTOR), s.new(VECTOR)
+        if node.kind == "cttz":
+            ends = s.new(VECTOR)
+            s.v("vpadd" + INT[t.size], size, ends, x, everywhere(s, -1, t.size, bytes_))
+            s.v("vpandnd", size, ends, x, ends)
+            x = ends
         s.v("vpand", size, low, x, half)
         s.v("vpsrlw", size, high, NO, x, imm=4)
         s.v("vpand", size, high, high, half)

@@ -75,7 +75,9 @@ def compare(s: Selector, node: Node, mask: int = NO, inverted: bool = False) -> 
         k = s.result(node) if len(firsts) == 1 and t.lanes > 1 and mask == NO else s.new(MASK)
         s.v(name, size, k, first, rm, mask=mask, broadcast=broadcast, imm=imm)
         made.append(k)
-    return made[0] if len(made) == 1 else join_masks(s, made, t.lanes // len(made))
+    if len(made) == 1:
+        return made[0]
+    return tuple(made) if node in s.seen.split else join_masks(s, made, t.lanes // len(made))  # type: ignore[return-value]
 
 
 #: The opposite of each predicate on floats, true for unordered ones where that is false for them.
@@ -135,6 +137,8 @@ def logic(s: Selector, node: Node) -> Value:
     if node.type.scalar != "i1":
         return numbers_logic(s, node) if node not in s.seen.rotations else rotate(s, node)
     a, b = node.args
+    if node in s.seen.split:
+        return logic_in_parts(s, node)
     kind, w = node.kind, MASKS[node.type.lanes]
     if kind == "xor" and b.const:
         if is_waiting(s, a):
@@ -165,6 +169,39 @@ def rotate(s: Selector, node: Node) -> Value:
     for r, a in zip(places, sources, strict=True):
         s.v("vprold" if t.size == 4 else "vprolq", length_of_part(t), r, NO, a, imm=by)
     return places if places[1:] else places[0]
+
+
+def logic_in_parts(s: Selector, node: Node) -> Value:
+    """The same of masks that lie in several registers."""
+    a, b = node.args
+    n, lanes = s.seen.parts_of_mask(node), node.type.lanes
+    w = MASKS[lanes // n]
+    xs = mask_parts(s, a, n)
+    if node.kind == "xor" and b.const:
+        made = [(("knot" + w), NO, x) for x in xs]
+    else:
+        made = [("k" + node.kind + w, x, y) for x, y in zip(xs, mask_parts(s, b, n), strict=True)]
+    out = []
+    for name, x, y in made:
+        k = s.new(MASK)
+        s.v(name, 0, k, x, y)
+        out.append(k)
+    return tuple(out)
+
+
+def mask_parts(s: Selector, node: Node, n: int) -> tuple[int, ...]:
+    """The mask registers for the `n` parts of a vector."""
+    held = s.env.get(node)
+    if isinstance(held, tuple):
+        return s.parts(node)
+    if held is None and node in s.lazy:
+        held = s.select(node)
+        if isinstance(held, tuple):
+            return held
+    else:
+        held = s.use(node)
+    assert isinstance(held, int)
+    return tuple([mask_part(s, held, node.type.lanes, i, n) for i in range(n)])
 
 
 def is_waiting(s: Selector, node: Node) -> bool:
@@ -239,18 +276,21 @@ def select(s: Selector, node: Node) -> Value:
         return extreme(s, node, name, first, second)
     if a in s.lazy and merges(a):
         return merged(s, node, mask_of(s, c, t.lanes), a, b)
-    if b in s.lazy and merges(b) and c in s.lazy and c.kind == "cmp" and is_plain(c):
+    if b in s.lazy and merges(b) and c in s.lazy and c.kind == "cmp" and c.type.lanes > 1 and is_plain(c):
         return merged(s, node, compare(s, c, inverted=True), b, a)
-    mask = mask_of(s, c, t.lanes)
     n = parts_of(t)
+    if n > 1 and c.type.lanes > 1:
+        masks = mask_parts(s, c, n)
+    else:
+        mask = mask_of(s, c, t.lanes)
+        masks = tuple([mask_part(s, mask, t.lanes, i, n) for i in range(n)])
     if b.const == 0 and (not t.is_float or str(b.const) != "-0.0") and is_zero(b):
         name, firsts, zeroed = masked_move(t), (NO,) * n, True
     else:
         name, firsts, zeroed = blend(t), parts(s, b), False
     seconds = scalar_source(s, a) if t.lanes == 1 else lasts(s, a)
     out = s.results(node)
-    for i, (r, first, (rm, broadcast)) in enumerate(zip(out, firsts, seconds, strict=True)):
-        k = mask_part(s, mask, t.lanes, i, n)
+    for r, first, (rm, broadcast), k in zip(out, firsts, seconds, masks, strict=True):
         if zeroed and broadcast:
             s.v("vbroadcast" + suffix(t)[-2:].replace("p", "s") if t.is_float else "vpbroadcast" + INT[t.size],
                 length_of_part(t), r, NO, rm, mask=k, zero=True)  # fmt: skip

@@ -82,6 +82,8 @@ class Uses:
         self._often: dict[Node, int] = {}  # compares: how often in that stretch
         self.results: dict[Node, dict[int, Node]] = {}  # of structured nodes, by number
         self.rotations: dict[Node, tuple[Node, int]] = {}  # what is rotated to the left, and by how much
+        self.split: set[Node] = set()  # masks that lie in as many registers as the vectors that they are for
+        self._parted: dict[Node, tuple[int, int]] = {}  # masks: for vectors of how many registers, and how often
         self.negated: set[Node] = set()  # negations that the products which use them do
         self._in_products: dict[Node, int] = {}  # negations: uses by products
         self.calls: set[Node] = set()  # structured nodes that call on their usual way
@@ -106,6 +108,8 @@ class Uses:
                 elif is_constant(node):
                     del uses[node]
                     continue
+                elif node in self._parted and self._is_split(node):
+                    self.split.add(node)
                 elif self._in_products.get(node) == uses[node]:
                     self.negated.add(node)
                     x = node.args[0]
@@ -146,6 +150,23 @@ class Uses:
             elif self._asked[node] in (stretch, -1):
                 self.lazy.add(node)
 
+    def _is_split(self, node: Node) -> bool:
+        """Whether all that uses a mask wants it in parts, and it is made so."""
+        n, count = self._parted[node]
+        if count != self.uses[node]:
+            return False
+        t = node.args[0].type
+        return node.kind in LOGIC or (node.kind == "cmp" and t.scalar != "i1" and t.lanes * t.size == 64 * n)
+
+    def parts_of_mask(self, mask: Node) -> int:
+        """How many registers a mask lies in that is split."""
+        return self._parted[mask][0]
+
+    def _part(self, mask: Node, n: int) -> None:
+        """Count a use of a mask for a vector of `n` registers."""
+        others, count = self._parted.get(mask, (n, 0))
+        self._parted[mask] = n, count + 1 if others == n else 1 << 30
+
     def _repeat(self, node: Node) -> None:
         if node.type.lanes == 1 and not node.args[0].type.is_float:
             self.lazy.add(node)
@@ -173,6 +194,8 @@ class Uses:
         elif kind == "select" or kind == "if":
             c = node.args[0]
             if node.type.lanes > 1:
+                if node.type.scalar != "i1" and (size := node.type.lanes * node.type.size) > 64 and c.type.lanes > 1:
+                    self._part(c, size // 64)
                 for a in node.args[1:]:
                     if a.level == level and merges(a):
                         self._asked[a] = stretch
@@ -192,7 +215,11 @@ class Uses:
         """What of a vector's operands is best done with it."""
         kind, level = node.kind, node.level
         if node.type.scalar == "i1":
-            if kind == "and" or kind == "xor":
+            if node in self.split:
+                if kind in LOGIC:
+                    for a in node.args:
+                        self._part(a, self._parted[node][0])
+            elif kind == "and" or kind == "xor":
                 for a in node.args:
                     negated = kind == "and" and a.kind == "xor" and a.args[1].const
                     if a.level == level and (a.kind == "cmp" or negated):
