@@ -2,7 +2,7 @@
 
 What `backend.x86_*` write: an instruction or directive in a line, operands separated by a comma and a blank, with none
 within an address. What a line means is looked up when it was seen before, and so is every operand. That an instruction
-has the operands that it takes is not checked.
+has the operands that it takes is not checked, but for the number of a vector's.
 """
 
 from __future__ import annotations
@@ -44,20 +44,7 @@ _SHORT: Final = {*ARITHMETIC, "imul"}  # their immediates may be single bytes
 _TO_MASKS: Final = ("vcmp", "vpcmp", "vptestm", "vptestnm", "vfpclass")  # their forms under VEX are not known here
 
 
-def _registers() -> dict[str, _Operand]:
-    found: dict[str, _Operand] = {f"%k{i}": ("k", i, 0, False, 0) for i in range(8)}
-    found |= {f"%{letter}mm{i}": (letter, i, 0, False, 0) for letter in "xyz" for i in range(32)}
-    for i, name in enumerate(_GENERAL):
-        low = f"{name[0]}l" if i < 4 else f"{name}l"
-        for letter, text in (("q", f"%r{name}"), ("l", f"%e{name}"), ("w", f"%{name}"), ("b", f"%{low}")):
-            found[text] = letter, i, 0, False, False
-    for i in range(8, 16):
-        for letter, end in (("q", ""), ("l", "d"), ("w", "w"), ("b", "b")):
-            found[f"%r{i}{end}"] = letter, i, 0, False, False
-    return found
-
-
-_OPERANDS: Final = _registers()
+_OPERANDS: Final[dict[str, _Operand]] = {}  # that were seen
 _SEEN: Final[dict[str, bytes]] = {}  # lines that need nothing but their code
 _MEANINGS: Final[dict[tuple[str, str], tuple[bool, str, int]]] = {}
 
@@ -234,16 +221,33 @@ def _operand(text: str) -> _Operand:
         else:
             raise ValueError(text)
     bare = bare.removeprefix("*")
-    if rest or bare in _OPERANDS:
-        kind, value = _OPERANDS[bare][:2] if bare in _OPERANDS else _operand(bare)[:2]
-    elif bare[0] == "$":
+    if bare[0] == "$":
         kind, value = "i", int(bare[1:], 0)
     else:
-        kind, value = _memory(bare)
+        kind, value = _register(bare) if bare[0] == "%" else _memory(bare)
     made = kind, value, mask, zero, broadcast
     if len(_OPERANDS) < _KEPT:
         _OPERANDS[text] = made
     return made
+
+
+def _register(text: str) -> tuple[str, int]:
+    """The kind and number of a register."""
+    name = text[1:]
+    if name[1:3] == "mm" and name[0] in "xyz":
+        kind, number = name[0], int(name[3:])
+    elif name[0] == "k":
+        kind, number = "k", int(name[1:])
+    elif name[1].isdigit() and name[0] == "r":
+        kind = {"d": "l", "w": "w", "b": "b"}.get(name[-1], "q")
+        number = int(name[1:].rstrip("dwb"))
+    elif name[-1] == "l":
+        kind, number = "b", _GENERAL.index(name[:-1] if len(name) == 3 else f"{name[0]}x")
+    else:
+        kind, number = {"r": "q", "e": "l"}[name[0]] if len(name) == 3 else "w", _GENERAL.index(name[-2:])
+    if number >= {"k": 8, "x": 32, "y": 32, "z": 32}.get(kind, 16):
+        raise ValueError(text)
+    return kind, number
 
 
 def _memory(text: str) -> tuple[str, Place]:
@@ -252,7 +256,7 @@ def _memory(text: str) -> tuple[str, Place]:
     parts = rest.removesuffix(")").split(",") if rest else []
     if parts == ["%rip"]:
         return "n", disp
-    base = _OPERANDS[parts[0]][1] if parts and parts[0] else None
-    kind, index = _OPERANDS[parts[1]][:2] if len(parts) > 1 else ("q", None)
+    base = _register(parts[0])[1] if parts and parts[0] else None
+    kind, index = _register(parts[1]) if len(parts) > 1 else ("q", None)
     scale = int(parts[2]) if len(parts) > 2 else 1
-    return "m" if kind == "q" else kind.upper(), (base, index, scale, int(disp, 0) if disp else 0)  # type: ignore[return-value]
+    return "m" if kind == "q" else kind.upper(), (base, index, scale, int(disp, 0) if disp else 0)
