@@ -36,11 +36,12 @@ class Writer:
         self.src, self.ints, self.floats, self.n = self.func.params
         self.values: dict[VType, list[Node]] = {}
         self.budget, self.depth, self.helper = size, 0, helper
+        self.fresh = 0  # how many values are being made for one use
         self.types = [*rng.sample(FLOATS, min(types, len(FLOATS))), *rng.sample(INTS, min(types, len(INTS))), *BITS]
         self.keep(self.n)
         while self.budget > 0:
             self.step()
-        for t, nodes in self.values.items():
+        for t, nodes in list(self.values.items()):
             for v in nodes[-12:]:
                 self.store(v, t)
 
@@ -50,7 +51,12 @@ class Writer:
         return v
 
     def any(self, t: VType) -> Node:
-        """A value of a type: one that there is, or a constant, or a loaded one."""
+        """A value of a type: one that there is, or one made for this use alone, or a constant, or a loaded one."""
+        if self.fresh < 3 and self.rng.random() < 0.2:
+            self.fresh += 1
+            v = self.operate(t)
+            self.fresh -= 1
+            return v
         there = self.values.get(t, ())
         roll = self.rng.random()
         if there and roll < 0.8:

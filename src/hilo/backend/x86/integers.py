@@ -56,13 +56,15 @@ def gep(s: Selector, node: Node) -> Value:
 
 def add(s: Selector, node: Node) -> Value:
     if node.type.size < 4:
-        return two_operands(s, node, "add", True)
+        return two_operands(s, node, "add" if node.type.scalar != "i1" else "xor", True)
     return total(s, node, s.total(node))
 
 
 def subtract(s: Selector, node: Node) -> Value:
     a, b = node.args
     c = small(b)
+    if node.type.scalar == "i1":
+        return two_operands(s, node, "xor", True)
     if c is not None and c != _LOW:
         return total(s, node, s.sum(s.affine(a), Address(NO, NO, 1, -c)))
     return two_operands(s, node, "sub", False)
