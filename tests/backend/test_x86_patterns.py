@@ -302,7 +302,8 @@ def test_masks_of_vectors_of_several_registers() -> None:
 
         def whole(b: Builder, x: Node, y: Node, z: Node, less: str = less) -> Node:
             p, q = b.cmp(less, x, y), b.cmp(less, y, z)
-            small = b.select(p, b.splat(b.i32(1), x.type.lanes), b.splat(b.i32(2), x.type.lanes))
+            one, two = (b.splat(b.const(v, VType("i32")), x.type.lanes) for v in (1, 2))
+            small = b.select(p, one, two)
             wide = b.select(b.cmp("eq", small, 1), x, y)
             return b.select(b.and_(p, q), wide, z)
 
