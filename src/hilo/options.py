@@ -67,7 +67,7 @@ class Options:
         1, "HILO_OPT", "0 compiles quickly for slow code, as it stands: no rewriting, no fusion, no vectors; or 1"
     )
     codegen: str = _option(
-        "llvm",
+        "auto",
         "HILO_CODEGEN",
         "who makes machine code: auto (hilo itself for x86-64 with AVX-512 whatever it can, LLVM the rest), or llvm",
     )
