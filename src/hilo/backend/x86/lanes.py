@@ -12,6 +12,7 @@ from hilo.backend.x86.pieces import (
     MASKS,
     PACKED,
     bits,
+    broadcast_of,
     follow,
     join,
     part_type,
@@ -23,7 +24,6 @@ from hilo.backend.x86.select import Selector, Value, length, parts_of, selects
 from hilo.backend.x86.shuffles import plan
 from hilo.loop.nodes import Node, VType
 
-_BROADCAST: Final = {4: "vbroadcastss", 8: "vbroadcastsd"}
 _COMBINE: Final = {"fadd": "vadd", "fmul": "vmul", "add": "vpadd", "and": "vpand", "or": "vpor", "xor": "vpxor",
                    "smax": "vpmaxs", "smin": "vpmins", "umax": "vpmaxu", "umin": "vpminu"}  # fmt: skip
 _MUL: Final = {2: "vpmullw", 4: "vpmulld", 8: "vpmullq"}
@@ -41,7 +41,7 @@ def splat(s: Selector, node: Node) -> Value:
     loads = x in s.lazy and x.kind == "load" and len(x.args) == 1
     if t.is_float:
         rm, _ = s.source(x)
-        name = "vmovddup" if t.size == 8 and not one else _BROADCAST[t.size]
+        name = broadcast_of(t)
     elif loads:
         rm, name = s.affine(x.args[0]), "vpbroadcast" + INT[t.size]
     else:
@@ -114,9 +114,7 @@ def insert(s: Selector, node: Node) -> Value:
         k = bits(s, 1 << i, max(8, one.lanes))
         r = s.new(VECTOR)
         s.move(r, xs[at], min(64, t.lanes * t.size))
-        name = _BROADCAST[t.size] if t.is_float else f"vpbroadcast{INT[t.size]}_general"
-        if t.is_float and t.size == 8 and not length(one):
-            name = "vmovddup"
+        name = broadcast_of(t) if t.is_float else f"vpbroadcast{INT[t.size]}_general"
         s.v(name, length(one), r, NO, x, mask=k)
     xs[at] = r
     return value(xs)

@@ -18,6 +18,7 @@ from hilo.backend.x86.pieces import (
     MASKS,
     bits,
     blend,
+    broadcast_of,
     clean,
     drop,
     is_memory,
@@ -292,8 +293,7 @@ def select(s: Selector, node: Node) -> Value:
     out = s.results(node)
     for r, first, (rm, broadcast), k in zip(out, firsts, seconds, masks, strict=True):
         if zeroed and broadcast:
-            s.v("vbroadcast" + suffix(t)[-2:].replace("p", "s") if t.is_float else "vpbroadcast" + INT[t.size],
-                length_of_part(t), r, NO, rm, mask=k, zero=True)  # fmt: skip
+            s.v(broadcast_of(t), length_of_part(t), r, NO, rm, mask=k, zero=True)
         else:
             s.v(name, length_of_part(t), r, first, rm, mask=k, zero=zeroed, broadcast=broadcast)
     return value(out)

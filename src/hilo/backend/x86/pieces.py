@@ -43,6 +43,13 @@ def masked_move(t: VType) -> str:
     return _FLOAT_MASKED_MOVE[t.size] if t.is_float else _MASKED_MOVE[t.size]
 
 
+def broadcast_of(t: VType) -> str:
+    """The instruction that loads one element for all lanes of a vector."""
+    if t.is_float:
+        return "vbroadcastss" if t.size == 4 else "vbroadcastsd" if t.lanes > 2 else "vmovddup"
+    return "vpbroadcast" + INT[t.size]
+
+
 def suffix(t: VType) -> str:
     """ps, pd, ss, sd for floats, b, w, d, q for integers."""
     return (PACKED if t.lanes > 1 else SINGLE)[t.size] if t.is_float else INT[t.size]

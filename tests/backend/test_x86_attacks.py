@@ -1,0 +1,25 @@
+"""What once went wrong in whole programs compiled by hilo's own generator, each case small."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from x86_agree import HERE, agree
+
+from hilo.loop.builder import PTR, Builder, Func, VType
+
+pytestmark = pytest.mark.skipif(not HERE, reason="the machine has no AVX-512")
+
+
+@pytest.mark.parametrize("t", [VType("f32", 4), VType("f32", 16), VType("f64", 2), VType("f64", 4), VType("f64", 8),
+                               VType("i32", 4), VType("i64", 2), VType("i64", 8)], ids=repr)  # fmt: skip
+def test_one_number_where_a_mask_is_set_and_zeros_elsewhere(t: VType) -> None:
+    func = Func("f", [("a", PTR), ("out", PTR)])
+    b = Builder(func)
+    a, out = func.params
+    x = b.load(a, t)
+    three, zero = (b.splat(b.const(v, t.with_lanes(1)), t.lanes) for v in (3, 0))
+    b.store(out, b.select(b.cmp("une" if t.is_float else "ne", x, zero), three, zero))
+    dtype = np.dtype(t.scalar.replace("i", "int").replace("f", "float"))
+    numbers = (np.arange(t.lanes) % 2).astype(dtype)
+    agree(func, numbers, np.zeros_like(numbers))
