@@ -57,7 +57,7 @@ class convert:
         return lowering("arith", "convert")(b, x, out.dtype)
 
     sharding = pointwise
-    examples = [
+    examples = lambda: [
         ((TensorType(a, (3,)),), {"type": TensorType(b, (3,))}) for a in COMMON for b in COMMON
     ] + [
         ((TensorType(i32),), {"type": TensorType(f32)}),
@@ -127,7 +127,7 @@ class bitcast_convert:
         names = axis_names(max(x.rank, out.rank))
         return f"{names[: x.rank]}->{names[: out.rank]}"
 
-    examples = [
+    examples = lambda: [
         ((TensorType(a, sa),), {"type": TensorType(b, sb)})
         for a, sa, b, sb in [
             (f32, (5,), i32, (5,)), (bf16, (5,), i16, (5,)), (f64, (), u64, ()), (i8, (7,), u8, (7,)),

@@ -39,6 +39,19 @@ def _check_algorithm(a: Algorithm, precision_config: tuple[str, ...] | None) -> 
         raise Unsupported(f"dot algorithm {a} is not known; leave it out, or use e.g. bf16 x bf16 -> f32 with 1, 1, 1")
 
 
+def _example(
+    a: Sequence[Any], b: Sequence[Any], dims: Sequence[Sequence[int]], out: Sequence[Any], **more: Any
+) -> Any:
+    names = (
+        "lhs_batching_dimensions",
+        "rhs_batching_dimensions",
+        "lhs_contracting_dimensions",
+        "rhs_contracting_dimensions",
+    )
+    numbers = dict(zip(names, map(tuple, dims), strict=True))
+    return (TensorType(*a), TensorType(*b)), {**numbers, "type": TensorType(*out), **more}
+
+
 @op("dot_general", typed=True)
 class dot_general:
     """Sum of products over the contracting axes, for each index of the batching axes.
@@ -153,20 +166,7 @@ class dot_general:
         flops = 2 * out.size * prod(lhs.shape[d] for d in lhs_contracting_dimensions)
         return flops, lhs.nbytes + rhs.nbytes + out.nbytes
 
-    @staticmethod
-    def _example(
-        a: Sequence[Any], b: Sequence[Any], dims: Sequence[Sequence[int]], out: Sequence[Any], **more: Any
-    ) -> Any:
-        names = (
-            "lhs_batching_dimensions",
-            "rhs_batching_dimensions",
-            "lhs_contracting_dimensions",
-            "rhs_contracting_dimensions",
-        )
-        numbers = dict(zip(names, map(tuple, dims), strict=True))
-        return (TensorType(*a), TensorType(*b)), {**numbers, "type": TensorType(*out), **more}
-
-    examples = [
+    examples = lambda: [
         _example((f32, (2, 3)), (f32, (3, 4)), ((), (), (1,), (0,)), (f32, (2, 4))),
         _example((f32, (5, 2, 3)), (f32, (4, 3, 5)), ((0,), (2,), (2,), (1,)), (f32, (5, 2, 4))),
         _example((bf16, (2, 3)), (bf16, (3, 4)), ((), (), (1,), (0,)), (f32, (2, 4))),
@@ -233,7 +233,7 @@ class dot:
     def cost(lhs: TensorType, rhs: TensorType, *, out: TensorType, **_: Any) -> tuple[int, int]:
         return 2 * out.size * lhs.shape[-1], lhs.nbytes + rhs.nbytes + out.nbytes
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32, (2, 3)), TensorType(f32, (3, 4))), {"type": TensorType(f32, (2, 4))}),
         ((TensorType(i32, (3,)), TensorType(i32, (3,))), {"type": TensorType(i32)}),
         ((TensorType(f32, (3,)), TensorType(f32, (3, 0))), {"type": TensorType(f32, (0,))}),

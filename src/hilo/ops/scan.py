@@ -139,7 +139,7 @@ class scan:
 
     sharding = unsharded
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32, (5,)), TensorType(f32)),
          {"dimension": 0, "body": region([TensorType(f32)] * 2, lambda x, c: (add(x, c),) * 2)}),
         ((TensorType(i32, (2, 4)), TensorType(i32, (2,))),

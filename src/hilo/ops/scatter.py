@@ -230,7 +230,7 @@ class scatter:
             t.nbytes for t in types[n : 2 * n + 1]
         )
 
-    examples = [
+    examples = lambda: [
         (
             (TensorType(f32, (5, 3)), TensorType(i32, (4, 1)), TensorType(f32, (4, 3))),
             {

@@ -66,7 +66,7 @@ class slice_:
     def sharding(x: TensorType, *, out: TensorType, **_: object) -> str:
         return whole_axes(x, out)
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32, (4, 6)),), {"start_indices": (1, 0), "limit_indices": (3, 6), "strides": (1, 2)}),
         ((TensorType(i32, (5,)),), {"start_indices": (2,), "limit_indices": (2,), "strides": (3,)}),
         ((TensorType(c64, (3, 7)),), {"start_indices": (0, 1), "limit_indices": (3, 6), "strides": (2, 3)}),
@@ -118,7 +118,7 @@ class dynamic_slice:
     def sharding(x: TensorType, *starts: TensorType, out: TensorType, **_: object) -> str:
         return whole_axes(x, out, scalars=len(starts))
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32, (4, 6)), TensorType(i32), TensorType(i32)), {"slice_sizes": (2, 6)}),
         ((TensorType(i32, (5,)), TensorType(u8)), {"slice_sizes": (3,)}),
         ((TensorType(bf16, (5,)), TensorType(u64)), {"slice_sizes": (0,)}),
@@ -164,7 +164,7 @@ class dynamic_update_slice:
         part, whole = whole_axes(update, x).split("->")
         return f"{','.join([whole, part, *[''] * len(starts)])}->{whole}"
 
-    examples = [
+    examples = lambda: [
         ((TensorType(f32, (4, 6)), TensorType(f32, (2, 6)), TensorType(i32), TensorType(i32)), {}),
         ((TensorType(i32, (5,)), TensorType(i32, (5,)), TensorType(i64)), {}),
         ((TensorType(f32, (5,)), TensorType(f32, (0,)), TensorType(u8)), {}),
