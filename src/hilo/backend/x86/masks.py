@@ -64,6 +64,8 @@ def compare(s: Selector, node: Node, mask: int = NO, inverted: bool = False) -> 
         return first_lanes(s, node, b)
     if is_memory(s, a) and not is_memory(s, b):
         a, b, pred = b, a, _SWAPPED.get(pred, pred)
+    if (pred == "eq" or pred == "ne") and b.const == 0 and parts_of(t) == 1:
+        return tested(s, node, a, mask, (pred == "ne") != inverted)
     if t.is_float:
         name, imm = "vcmp" + suffix(t), FLOAT_PREDICATES[pred]
         imm = INVERSE[imm] if inverted else imm
@@ -79,6 +81,23 @@ def compare(s: Selector, node: Node, mask: int = NO, inverted: bool = False) -> 
     if len(made) == 1:
         return made[0]
     return tuple(made) if node in s.seen.split else join_masks(s, made, t.lanes // len(made))  # type: ignore[return-value]
+
+
+def tested(s: Selector, node: Node, x: Node, mask: int, wanted: bool) -> int:
+    """Which lanes of integers are not 0, or are; without the `and` that makes them, if that waits."""
+    t = x.type
+    if x in s.lazy and x.kind == "and":
+        a, b = x.args
+        if is_memory(s, a) and not is_memory(s, b):
+            a, b = b, a
+        first = s.use(a)
+        rm, broadcast = last(s, b)
+    else:
+        first = s.use(x)
+        rm, broadcast = first, False
+    k = s.result(node) if mask == NO else s.new(MASK)
+    s.v(f"vptest{'' if wanted else 'n'}m{INT[t.size]}", length(t), k, first, rm, mask=mask, broadcast=broadcast)
+    return k
 
 
 #: The opposite of each predicate on floats, true for unordered ones where that is false for them.
@@ -272,7 +291,7 @@ def select(s: Selector, node: Node) -> Value:
     if (name := extremum(s, node)) is not None:
         x, y = c.args
         first, second = (x, y) if a is x else (y, x)
-        for extra in (a, b):
+        for extra in (a, b) if c in s.lazy else (c,):
             drop(s, extra)
         return extreme(s, node, name, first, second)
     if a in s.lazy and merges(a):
@@ -368,7 +387,7 @@ def select_bits(s: Selector, node: Node) -> int:
 def extremum(s: Selector, node: Node) -> str | None:
     """The instruction for a selection of the two operands of the compare that it waits for: smaller or larger."""
     c, a, b = node.args
-    if not (c in s.lazy and c.kind == "cmp") or {a, b} != {*c.args} or a is b:
+    if c.kind != "cmp" or {a, b} != {*c.args} or a is b:
         return None
     t, pred = node.type, c.attrs["pred"]
     if c.args[0].type.lanes != t.lanes or (t.lanes == 1 and not t.is_float):

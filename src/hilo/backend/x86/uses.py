@@ -224,6 +224,9 @@ class Uses:
                     negated = kind == "and" and a.kind == "xor" and a.args[1].const
                     if a.level == level and (a.kind == "cmp" or negated):
                         self._asked[a] = stretch
+            elif kind == "cmp" and (a := node.args[0]).kind == "and" and a.level == level and node.args[1].const == 0:
+                if node.attrs["pred"] in ("eq", "ne") and a.type.lanes * a.type.size <= 64 and a.type.scalar != "i1":
+                    self._asked[a] = stretch
             elif kind == "cmp" and node.args[0].kind == "iota":
                 a = node.args[1]
                 if a.kind == "splat" and a.level == level:
