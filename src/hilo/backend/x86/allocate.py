@@ -128,8 +128,10 @@ class Intervals:
             self.end[b] = at + 1  # it is read when the division's registers are taken
             return r, a, b
         if kind == CALL:
-            _, _, arguments, types, results, _ = instruction
+            _, callee, arguments, types, results, _ = instruction
             self.calls.append(at)
+            if isinstance(callee, int):
+                self.hint(callee, 11)
             for r, where in zip(arguments, passed(types)[0], strict=True):
                 if isinstance(r, int) and isinstance(where, int):
                     self.hint(r, where)

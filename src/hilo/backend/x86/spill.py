@@ -17,7 +17,6 @@ from hilo.backend.x86.machine import (
     CALL,
     DIVIDE,
     ENTER,
-    FIRST,
     FRAME,
     GENERAL,
     MOVE,
@@ -37,6 +36,7 @@ _FROM_MEMORY: Final = frozenset(("add", "sub", "and", "or", "xor", "cmp", "imul"
 _BOTH: Final = ("vfm", "vfn", "vpternlog", "vpermt2", "vpermi2", "vpdp", "vdpbf16", "vpgather", "vgather", "vpmadd52",
                 "vpshldv", "vpshrdv", "vfixup")  # fmt: skip
 _SAME: Final = ("vxorps", "kxorq", "kxnorq", "vpternlogd")  # constants, if made of one register
+NEAR: Final = 4  # instructions for which a value that was loaded or stored stays in its register
 _MASKED: Final = ("vcmp", "vpcmp", "vptest", "vblendm", "vpblendm")  # a mask leaves nothing as it was
 _NO_MEMORY: Final = ("vmovd", "vmovq", "vmovhlps", "vmovlhps", "vcvtsi", "vcvtusi", "vpinsr", "k", "vpmov", "vpextr")
 
@@ -78,24 +78,6 @@ def element_size(name: str) -> int:
     return 8 if wide else 4
 
 
-class _Slots:
-    """The stack memory of a draft's registers."""
-
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
-        self.at: dict[int, int] = {}
-
-    def __call__(self, register: int) -> Address:
-        at = self.at.get(register)
-        if at is None:
-            size = SLOT[self.draft.classes[register]]
-            at = -(-self.draft.frame_size // size) * size
-            self.draft.frame_size = at + size
-            self.draft.alignment = max(self.draft.alignment, size)
-            self.at[register] = at
-        return Address(FRAME, NO, 1, at)
-
-
 def load(draft: Draft, register: int, place: Address) -> None:
     kind = draft.classes[register]
     if kind == GENERAL:
@@ -117,75 +99,147 @@ def store(draft: Draft, register: int, place: Address) -> None:
 
 
 def rewrite(draft: Draft, spilled: set[int], recipes: dict[int, Any], kept: set[int]) -> None:
-    """Change `draft.code` so that the registers `spilled` are not needed. Registers that only live for one instruction
-    are added to `kept`."""
-    slots = _Slots(draft)
-    old, draft.code = draft.code, []
+    """Change `draft.code` so that the registers `spilled` are not needed. Registers that live for a few instructions
+    only are added to `kept`."""
+    work = _Rewriting(draft, spilled, recipes, kept)
+    code, draft.code = draft.code, []
+    for instruction in code:
+        work.instruction(instruction)
 
-    def fetched(v: int) -> int:
-        t = draft.new(draft.classes[v])
-        kept.add(t)
-        if v in recipes:
-            first = len(draft.classes)
-            fixed.make(draft, t, recipes[v])
-            kept.update(range(first, len(draft.classes)))
-        else:
-            load(draft, t, slots(v))
+
+class _Rewriting:
+    """The code of a function, with some values in memory."""
+
+    def __init__(self, draft: Draft, spilled: set[int], recipes: dict[int, Any], kept: set[int]) -> None:
+        self.draft, self.spilled, self.recipes, self.kept = draft, spilled, recipes, kept
+        self.at: dict[int, int] = {}  # slots: offsets in the function's memory
+        self.recent: dict[int, tuple[int, int]] = {}  # values that are in a register, too: which one, and since when
+
+    # ---- values
+    def slot(self, register: int) -> Address:
+        draft, at = self.draft, self.at.get(register)
+        if at is None:
+            size = SLOT[draft.classes[register]]
+            at = -(-draft.frame_size // size) * size
+            draft.frame_size = at + size
+            draft.alignment = max(draft.alignment, size)
+            self.at[register] = at
+        return Address(FRAME, NO, 1, at)
+
+    def short(self, v: int) -> int:
+        """A register that holds the value for a few instructions."""
+        t = self.draft.new(self.draft.classes[v])
+        self.kept.add(t)
         return t
 
-    for instruction in old:
-        form = instruction[0]
+    def fetched(self, v: int) -> int:
+        """A register with a value that is in memory."""
+        draft = self.draft
+        held = self.recent.get(v)
+        if held is not None and len(draft.code) - held[1] < NEAR:
+            return held[0]
+        t = self.short(v)
+        if v in self.recipes:
+            first = len(draft.classes)
+            fixed.make(draft, t, self.recipes[v])
+            self.kept.update(range(first, len(draft.classes)))
+        else:
+            load(draft, t, self.slot(v))
+        self.hold(v, t)
+        return t
+
+    def put(self, v: int, t: int) -> None:
+        """Store a value, which is in register `t`."""
+        store(self.draft, t, self.slot(v))
+        self.hold(v, t)
+
+    def hold(self, v: int, t: int) -> None:
+        if self.draft.classes[v] != MASKS and t in self.kept:
+            self.recent[v] = t, len(self.draft.code)
+        else:
+            self.recent.pop(v, None)
+
+    # ---- instructions
+    def instruction(self, instruction: Instruction) -> None:
+        form, spilled = instruction[0], self.spilled
         if form.__class__ is not tuple:
             if form in (ENTER, RETURN, DIVIDE, CALL):
-                _special(draft, instruction, spilled, slots, fetched, kept)
+                self.special(instruction)
             else:
-                draft.code.append(instruction)
-            continue
+                self.draft.code.append(instruction)
+            self.recent.clear()
+            return
         _, reg, first, rm, index, mask = instruction
         if not (reg in spilled or first in spilled or rm in spilled or index in spilled or mask in spilled):
-            draft.code.append(instruction)
-            continue
-        if reg in spilled and reg in recipes and effects(instruction)[1]:
-            continue  # where a constant is made
-        if form[0] == MOVE and not (reg in spilled and rm in spilled):
-            if reg in spilled:
-                store(draft, rm, slots(reg))
-            elif rm not in recipes:
-                load(draft, reg, slots(rm))
-            else:
-                fixed.make(draft, reg, recipes[rm])
-            continue
-        _rewritten(draft, instruction, spilled, recipes, slots, fetched, kept)
+            self.draft.code.append(instruction)
+        elif reg in spilled and reg in self.recipes and effects(instruction)[1]:
+            return  # where a constant is made
+        elif form[0] == MOVE:
+            self.move(reg, rm)
+        else:
+            self.plain(instruction)
 
+    def move(self, reg: int, rm: int) -> None:
+        if reg in self.spilled:
+            self.put(reg, self.fetched(rm) if rm in self.spilled else rm)
+        elif rm in self.recipes:
+            fixed.make(self.draft, reg, self.recipes[rm])
+        else:
+            load(self.draft, reg, self.slot(rm))
 
-def _rewritten(draft: Draft, instruction: Instruction, spilled: set[int], recipes: dict[int, Any], slots: _Slots,
-               fetched: Any, kept: set[int]) -> None:  # fmt: skip
-    form, reg, first, rm, index, mask = instruction
-    if form[0] == MOVE:
-        t = fetched(rm)
-        store(draft, t, slots(reg))
-        return
-    reads, writes = effects(instruction)
-    if rm in spilled and form[3] is None and rm not in (reg, first, mask) and from_memory(instruction):
-        if rm not in recipes:
-            place = slots(rm)
-            form, rm = (*form[:3], (1, place.disp), *form[4:]), FRAME
-        elif form[0] == VEC and (memory := _constant(form, recipes[rm])) is not None:
-            form, rm = (*form[:3], recipes[rm][2], *form[4:6], memory), NO
-    temporary: dict[int, int] = {}
-    if reg == first == rm and form[1] in _SAME:  # a constant, whatever was there
-        sources: tuple[int, ...] = ()
-    else:
-        sources = (first, rm, index, mask, reg) if reads else (first, rm, index, mask)
-    for v in sources:
-        if v in spilled and v not in temporary:
-            temporary[v] = fetched(v)
-    if reg in spilled and reg not in temporary:
-        temporary[reg] = t = draft.new(draft.classes[reg])
-        kept.add(t)
-    draft.code.append((form, *[temporary.get(v, v) for v in (reg, first, rm, index, mask)]))
-    if reg in spilled and writes:
-        store(draft, temporary[reg], slots(reg))
+    def plain(self, instruction: Instruction) -> None:
+        form, reg, first, rm, index, mask = instruction
+        spilled, recipes = self.spilled, self.recipes
+        reads, writes = effects(instruction)
+        if rm in spilled and form[3] is None and rm not in (reg, first, mask) and from_memory(instruction):
+            if rm not in recipes:
+                form, rm = (*form[:3], (1, self.slot(rm).disp), *form[4:]), FRAME
+            elif form[0] == VEC and (memory := _constant(form, recipes[rm])) is not None:
+                form, rm = (*form[:3], recipes[rm][2], *form[4:6], memory), NO
+        temporary: dict[int, int] = {}
+        if reg == first == rm and form[1] in _SAME:  # a constant, whatever was there
+            sources: tuple[int, ...] = ()
+        else:
+            sources = (first, rm, index, mask)
+        for v in sources:
+            if v in spilled and v not in temporary:
+                temporary[v] = self.fetched(v)
+        if reg in spilled and reg not in temporary:
+            temporary[reg] = self.fetched(reg) if reads and sources else self.short(reg)
+        self.draft.code.append((form, *[temporary.get(v, v) for v in (reg, first, rm, index, mask)]))
+        if reg in spilled and writes:
+            t = temporary[reg]
+            for v in [v for v, (held, _) in self.recent.items() if held == t]:  # it was another value's, too
+                del self.recent[v]
+            self.put(reg, t)
+
+    def special(self, instruction: Instruction) -> None:
+        """What is no plain instruction."""
+        kind, rest = instruction[0], list(instruction[1:])
+        behind: list[tuple[int, int]] = []
+
+        def read(v: Any) -> Any:
+            return self.fetched(v) if isinstance(v, int) and v in self.spilled else v
+
+        def written(v: int) -> int:
+            if v not in self.spilled:
+                return v
+            t = self.short(v)
+            behind.append((t, v))
+            return t
+
+        if kind == ENTER:
+            rest[0] = tuple([written(v) for v in rest[0]])
+        elif kind == RETURN:
+            rest[0] = tuple([read(v) for v in rest[0]])
+        elif kind == DIVIDE:
+            rest[3], rest[4], rest[2] = read(rest[3]), read(rest[4]), written(rest[2])
+        else:
+            rest[0], rest[1] = read(rest[0]), tuple([read(v) for v in rest[1]])
+            rest[3] = tuple([written(v) for v in rest[3]])
+        self.draft.code.append((kind, *rest))
+        for t, v in behind:
+            store(self.draft, t, self.slot(v))
 
 
 def _constant(form: Any, recipe: Any) -> bool | None:
@@ -198,34 +252,3 @@ def _constant(form: Any, recipe: Any) -> bool | None:
     if kind == "splat" and (len(name) - len(fixed.MARK)) // 2 == element_size(form[1]):
         return True
     return None
-
-
-def _special(draft: Draft, instruction: Instruction, spilled: set[int], slots: _Slots, fetched: Any,
-             kept: set[int]) -> None:  # fmt: skip
-    """What is no plain instruction."""
-    kind, rest = instruction[0], list(instruction[1:])
-    behind: list[tuple[int, int]] = []
-
-    def read(v: Any) -> Any:
-        return fetched(v) if isinstance(v, int) and v >= FIRST and v in spilled else v
-
-    def written(v: int) -> int:
-        if v not in spilled:
-            return v
-        t = draft.new(draft.classes[v])
-        kept.add(t)
-        behind.append((t, v))
-        return t
-
-    if kind == ENTER:
-        rest[0] = tuple([written(v) for v in rest[0]])
-    elif kind == RETURN:
-        rest[0] = tuple([read(v) for v in rest[0]])
-    elif kind == DIVIDE:
-        rest[3], rest[4], rest[2] = read(rest[3]), read(rest[4]), written(rest[2])
-    else:
-        rest[0], rest[1] = read(rest[0]), tuple([read(v) for v in rest[1]])
-        rest[3] = tuple([written(v) for v in rest[3]])
-    draft.code.append((kind, *rest))
-    for t, v in behind:
-        store(draft, t, slots(v))
