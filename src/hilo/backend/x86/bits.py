@@ -104,39 +104,20 @@ def multiply(s: Selector, node: Node) -> Value:
 
 
 def mul_bytes(s: Selector, node: Node) -> Value:
-    """Products of bytes, by way of 16 bits."""
-    t = node.type
-    wide = t.lanes * 2
-    if wide > 64:
-        return _mul_halves(s, node)
-    size = 0 if wide <= 16 else 1 if wide == 32 else 2
-    words = []
-    for a in node.args:
-        r = s.new(VECTOR)
-        s.v("vpmovzxbw", size, r, NO, s.use(a))
-        words.append(r)
-    product = s.new(VECTOR)
-    s.v("vpmullw", size, product, words[0], words[1])
-    r = s.result(node)
-    s.v("vpmovwb", size, r, NO, product)
-    return r
-
-
-def _mul_halves(s: Selector, node: Node) -> Value:
-    """Products of 64 bytes."""
-    a, b = (s.use(x) for x in node.args)
-    halves = []
-    for at in (0, 32):
-        words = []
-        for x in (a, b):
-            r = s.new(VECTOR)
-            s.v("vpmovzxbw", 2, r, NO, piece(s, x, at, 32))
-            words.append(r)
-        s.v("vpmullw", 2, words[0], words[0], words[1])
-        r = s.new(VECTOR)
-        s.v("vpmovwb", 2, r, NO, words[0])
-        halves.append(r)
-    return join(s, halves, 32)[0]
+    """Products of bytes: of the lower ones of words in the words' products, of the upper ones moved to the words'."""
+    size, bytes_ = length_of_part(node.type), 16 << length_of_part(node.type)
+    upper, lower = everywhere(s, 0xFF00, 2, bytes_), everywhere(s, 0xFF, 2, bytes_)
+    xs, ys = (parts(s, a) for a in node.args)
+    out = s.results(node)
+    for r, x, y in zip(out, xs, ys, strict=True):
+        even, odd, other = s.new(VECTOR), s.new(VECTOR), s.new(VECTOR)
+        s.v("vpmullw", size, even, x, y)
+        s.v("vpsrlw", size, odd, NO, x, imm=8)
+        s.v("vpandd", size, other, y, upper)
+        s.v("vpmullw", size, odd, odd, other)
+        s.v("vpternlogd", size, even, odd, lower, imm=0xEC)  # even and lower, or odd
+        s.move(r, even, bytes_)
+    return value(out)
 
 
 # ---- shifts
