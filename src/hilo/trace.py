@@ -78,18 +78,25 @@ class Trace:
             raise Error(f"pass {name} cannot be skipped (HILO_SKIP): what follows needs it")
         if not required and (self.stopped or skipped):
             return program
-        token = _ACTIVE.set(self)
+        from hilo.rewrite.driver import FIRED
+
+        fired: dict[Any, int] = {}
+        tokens = _ACTIVE.set(self), FIRED.set(fired)
         self._depth += 1
         try:
-            with self.rules_fired() as fired:
-                begin = perf_counter()
-                result = function(program)
-                seconds = perf_counter() - begin
+            begin = perf_counter()
+            result = function(program)
+            seconds = perf_counter() - begin
         except RecursionError:
             raise Error(f"pass {name}: regions nest too deeply") from None
         finally:
             self._depth -= 1
-            _ACTIVE.reset(token)
+            _ACTIVE.reset(tokens[0])
+            FIRED.reset(tokens[1])
+            outer = FIRED.get()
+            if outer is not None:  # a step of which this one is a part
+                for rule, n in fired.items():
+                    outer[rule] = outer.get(rule, 0) + n
         self._add(State(name, number, result, seconds, result is not program, fired, self._depth))
         return result
 
@@ -146,22 +153,6 @@ class Trace:
         """Print the table if `options.time` asks for it."""
         if self.options.time:
             print(self.table(), file=self._stream or sys.stderr)
-
-    @contextmanager
-    def rules_fired(self) -> Iterator[dict[Any, int]]:
-        """A dict that holds, once the block is left, which rules fired in it, and how often."""
-        from hilo.rewrite.driver import FIRED
-
-        counts: dict[Any, int] = {}
-        token = FIRED.set(counts)
-        try:
-            yield counts
-        finally:
-            FIRED.reset(token)
-            outer = FIRED.get()
-            if outer is not None:
-                for rule, n in counts.items():
-                    outer[rule] = outer.get(rule, 0) + n
 
     def _count(self, name: str) -> int:
         self._runs[name] = n = self._runs.get(name, 0) + 1
