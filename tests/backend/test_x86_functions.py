@@ -311,6 +311,25 @@ def test_vectors_selected_by_one_compare_of_numbers() -> None:
         agree(f, np.arange(32, dtype=np.int32), np.zeros(40, np.int32), n)
 
 
+def test_memory_repeated_in_a_register() -> None:
+    def repeated(b: Builder, x: Node, y: Node) -> None:
+        at = 0
+        for t in (VType("f32", 2), VType("f64", 1), VType("i32", 4), VType("f32", 8), VType("i16", 4)):
+            for size in (16, 32, 64):
+                n = size // t.size
+                if n <= t.lanes:
+                    continue
+                v = b.load(b.gep(x, 4), t, align=1)
+                w = b.load(b.gep(x, 40), t, align=1)
+                for given in ((v, v), (w, v)):
+                    if t.lanes > 1:
+                        r = b.shuffle(*given, [k % t.lanes for k in range(n)])
+                        b.store(b.gep(y, at), b.fadd(r, r) if t.is_float else b.add(r, r))
+                    at += size
+
+    agree(make(repeated, ("x", PTR), ("y", PTR)), np.random.default_rng(6).integers(0, 9, 64), np.zeros(512, np.int64))
+
+
 def test_values_are_handed_over_as_by_llvm() -> None:
     """Half of the code made by LLVM: callers and callees understand each other."""
     wide = VType("f64", 16)

@@ -13,8 +13,10 @@ from hilo.backend.x86.pieces import (
     PACKED,
     bits,
     broadcast_of,
+    drop,
     follow,
     join,
+    length_of_part,
     part_type,
     parts,
     piece,
@@ -22,6 +24,7 @@ from hilo.backend.x86.pieces import (
 )
 from hilo.backend.x86.select import Selector, Value, length, parts_of, selects
 from hilo.backend.x86.shuffles import plan
+from hilo.backend.x86.uses import is_repeated
 from hilo.loop.nodes import Node, VType
 
 _COMBINE: Final = {"fadd": "vadd", "fmul": "vmul", "add": "vpadd", "and": "vpand", "or": "vpor", "xor": "vpxor",
@@ -38,6 +41,8 @@ def splat(s: Selector, node: Node) -> Value:
     if t.scalar == "i1":
         return spread(s, s.use(x), t.lanes, s.result(node))
     one = length(part_type(t))
+    if x in s.lazy and x.kind == "lane" and t.size >= 4 and n == parts_of(x.args[0].type) == 1:
+        return lane_everywhere(s, node, x)
     loads = x in s.lazy and x.kind == "load" and len(x.args) == 1
     if t.is_float:
         rm, _ = s.source(x)
@@ -49,6 +54,15 @@ def splat(s: Selector, node: Node) -> Value:
     r = s.result(node) if n == 1 else s.new(VECTOR)
     s.v(name, one, r, NO, rm)
     return r if n == 1 else (r,) * n
+
+
+def lane_everywhere(s: Selector, node: Node, x: Node) -> Value:
+    """A lane of a vector in all lanes of another one."""
+    v, index, t = x.args[0], x.attrs["index"], node.type
+    p = plan(t.size, v.type.lanes, (index,) * t.lanes, t.is_float)
+    assert p is not None
+    a = s.use(v)
+    return follow(s, p, a, a, s.result(node), t.is_float)
 
 
 def place(s: Selector, t: VType, xs: Sequence[int], index: int) -> tuple[int, int]:
@@ -174,6 +188,8 @@ def shuffle(s: Selector, node: Node) -> Value:
         return shuffle_bits(s, node)
     if t.lanes == 1:
         return of_scalars(s, node)
+    if a in s.lazy and is_repeated(node):
+        return repeated(s, node)
     xs = (*parts(s, a), *parts(s, b))
     if out.lanes == 1:
         return out_of(s, node, (xs[mask[0] // part_type(t).lanes],), t, mask[0] % part_type(t).lanes)
@@ -189,6 +205,19 @@ def shuffle(s: Selector, node: Node) -> Value:
         else:
             made.append(follow(s, p, first, second, s.result(node), t.is_float))
     return value(made)
+
+
+def repeated(s: Selector, node: Node) -> Value:
+    """What lies in memory, several times."""
+    a, b = node.args
+    if b is not a:
+        drop(s, b)
+    bytes_, size = a.type.lanes * a.type.size, length_of_part(node.type)
+    name = {8: "vbroadcastsd" if size else "vmovddup", 16: "vbroadcastf32x4", 32: "vbroadcastf32x8"}[bytes_]
+    place = s.affine(a.args[0])
+    r = s.result(node)
+    s.v(name, size, r, NO, place)
+    return r
 
 
 def of_scalars(s: Selector, node: Node) -> Value:

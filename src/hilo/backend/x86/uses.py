@@ -61,6 +61,14 @@ def merges(node: Node) -> bool:
     return kind in _MERGE or (kind == "mul" and t.size > 1) or (kind in ("and", "or", "xor") and t.size >= 4)
 
 
+def is_repeated(node: Node) -> bool:
+    """Whether a shuffle puts 8, 16 or 32 bytes of memory into a register several times, as one instruction does."""
+    a, mask = node.args[0], node.attrs["mask"]
+    n = a.type.lanes
+    return (a.kind == "load" and len(a.args) == 1 and n * a.type.size in (8, 16, 32) and a.type.scalar != "i1"
+            and n < len(mask) <= 64 // a.type.size and mask == tuple(range(n)) * (len(mask) // n))  # fmt: skip
+
+
 class Uses:
     """`uses`: of nodes with effects, and of all others that somebody uses, how often; without constants.
 
@@ -80,6 +88,7 @@ class Uses:
         self._seen_at: dict[Node, int] = {}  # loads: the stretch without stores that the last use is in
         self._asked: dict[Node, int] = {}  # what is best done where it is used: the stretch of that place
         self._often: dict[Node, int] = {}  # compares: how often in that stretch
+        self._once: dict[Node, int] = {}  # loads: uses by one node that takes them twice
         self.results: dict[Node, dict[int, Node]] = {}  # of structured nodes, by number
         self.rotations: dict[Node, tuple[Node, int]] = {}  # what is rotated to the left, and by how much
         self.split: set[Node] = set()  # masks that lie in as many registers as the vectors that they are for
@@ -143,7 +152,7 @@ class Uses:
     def _wait(self, node: Node, stretch: int) -> None:
         if node.kind == "cmp" and self._often.get(node) == self.uses[node] > 1 and self._asked[node] == stretch:
             self._repeat(node)
-        elif self.uses[node] == 1:
+        elif self.uses[node] == self._once.get(node, 1):
             if node.kind == "load":
                 if self._seen_at.get(node) == stretch:
                     self.lazy.add(node)
@@ -178,6 +187,8 @@ class Uses:
             self.rotations[node] = found
             uses[found[0]] = uses.get(found[0], 0) + 1
             return
+        if kind == "shuffle" and node.args[0] is node.args[1] and is_repeated(node):
+            self._once[node.args[0]] = 2
         for i, a in enumerate(node.args):
             uses[a] = uses.get(a, 0) + 1
             if a.kind == "load":
@@ -231,6 +242,10 @@ class Uses:
                 a = node.args[1]
                 if a.kind == "splat" and a.level == level:
                     self._asked[a] = stretch
+        elif kind == "splat":
+            a = node.args[0]
+            if a.kind == "lane" and a.level == level:
+                self._asked[a] = stretch
         elif kind in LOGIC and node.type.lanes * node.type.size <= 64:
             for a in node.args:
                 if a.kind in LOGIC and a.level == level and not (a.kind == "or" and rotation(a)):
