@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from x86_agree import HERE, agree
 
-from hilo.loop.builder import PTR, Builder, Func, VType
+from hilo.loop.builder import I64, PTR, Builder, Func, VType
 
 pytestmark = pytest.mark.skipif(not HERE, reason="the machine has no AVX-512")
 
@@ -23,3 +23,14 @@ def test_one_number_where_a_mask_is_set_and_zeros_elsewhere(t: VType) -> None:
     dtype = np.dtype(t.scalar.replace("i", "int").replace("f", "float"))
     numbers = (np.arange(t.lanes) % 2).astype(dtype)
     agree(func, numbers, np.zeros_like(numbers))
+
+
+def test_the_place_of_stack_memory_as_a_number() -> None:
+    func = Func("f", [("out", PTR), ("n", I64)])
+    b = Builder(func)
+    out, n = func.params
+    a, c = (b.convert("ptrtoint", b.alloca(64), "i64") for _ in range(2))
+    for i, v in enumerate((b.sub(b.add(n, a), a), b.sub(b.mul(a, 8), b.mul(a, 7)), b.sub(b.add(a, c), c))):
+        b.store(b.gep(out, 8 * i), b.sub(v, a) if i else v)
+    (result,) = agree(func, np.ones(3, np.int64), 77)
+    assert result.tolist() == [77, 0, 0]

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from hilo.backend.x86.constants import label
 from hilo.backend.x86.control import OPPOSITE
-from hilo.backend.x86.machine import FIRST, GENERAL, NO, Address
+from hilo.backend.x86.machine import FIRST, FRAME, GENERAL, NO, Address
 from hilo.backend.x86.select import CONDITIONS, Selector, Value, selects
 from hilo.loop.nodes import Node, VType
 
@@ -294,7 +294,8 @@ def convert(s: Selector, node: Node) -> Value:
     (x,), how, t = node.args, node.attrs["how"], node.type
     bits = x.type.bits
     if how in ("ptrtoint", "bitcast"):
-        return s.affine(x)
+        a = s.affine(x)
+        return s.materialize(a) if a.base == FRAME else a  # which is no index, as a number may be
     if how == "itrunc":
         a = s.use(x)
         if t.scalar != "i1":
