@@ -245,7 +245,7 @@ class Uses:
         elif kind == "splat":
             a = node.args[0]
             if a.kind == "lane" and a.level == level:
-                self._asked[a] = stretch
+                self._asked[a] = stretch if a.args[0].kind == "load" else -1
         elif kind in LOGIC and node.type.lanes * node.type.size <= 64:
             for a in node.args:
                 if a.kind in LOGIC and a.level == level and not (a.kind == "or" and rotation(a)):
