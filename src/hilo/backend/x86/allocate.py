@@ -10,7 +10,8 @@ and all is done again.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
 
 from hilo.backend.x86.machine import (
     CALL,
@@ -30,6 +31,9 @@ from hilo.backend.x86.machine import (
     Draft,
     Instruction,
 )
+
+if TYPE_CHECKING:
+    from hilo.loop.nodes import VType
 
 ALL: Final[tuple[int, ...]] = (0xFFEF, 0xFFFFFFFF, 0xFE)  # registers of each class: all but rsp, and but k0
 KEPT: Final[tuple[int, ...]] = (0xF028, 0, 0)  # what calls keep: rbx rbp r12 r13 r14 r15
@@ -141,7 +145,8 @@ class Intervals:
         return None
 
 
-def passed(types: Any) -> tuple[list[int | tuple[int]], int]:
+@cache
+def passed(types: tuple[VType, ...]) -> tuple[list[int | tuple[int]], int]:
     """Where parameters of some types are handed over: a register of their class each, or (bytes,) on the stack; and the
     bytes of the stack."""
     integers = floats = stack = 0

@@ -5,7 +5,7 @@ Arguments on the stack are put there one by one; those in registers are named by
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from hilo.backend.x86.allocate import passed
@@ -14,17 +14,16 @@ from hilo.backend.x86.select import Selector, Value, class_of, parts_of, selects
 from hilo.loop.nodes import Node, VType
 
 
-def flattened(types: Sequence[VType]) -> tuple[VType, ...]:
+@cache
+def flattened(types: tuple[VType, ...]) -> tuple[VType, ...]:
     """The types of what is handed over for values of some types: vectors of more than 64 bytes in parts."""
-    if all(parts_of(t) == 1 for t in types):
-        return tuple(types)
     return tuple([t.with_lanes(t.lanes // parts_of(t)) for t in types for _ in range(parts_of(t))])
 
 
 def receive(s: Selector) -> None:
     """Take the parameters that are used."""
     params = s.func.params
-    types = flattened([p.type for p in params])
+    types = flattened(tuple([p.type for p in params]))
     taken: list[int] = []
     for p in params:
         n = parts_of(p.type)
@@ -70,7 +69,7 @@ def call_pointer(s: Selector, node: Node) -> Value:
 
 
 def called(s: Selector, node: Node, callee: int | str, args: tuple[Node, ...]) -> Value:
-    types = flattened([a.type for a in args])
+    types = flattened(tuple([a.type for a in args]))
     places = iter(passed(types)[0])
     handed: list[Any] = []
     for a in args:
@@ -84,7 +83,8 @@ def called(s: Selector, node: Node, callee: int | str, args: tuple[Node, ...]) -
     results: tuple[int, ...] = () if t.scalar == "void" else tuple([s.new(class_of(t)) for _ in range(parts_of(t))])
     s.code.append((CALL, callee, tuple(handed), types, results, t))
     if t.scalar == "i1":
-        s.g("and", 4, results[0], imm=1)
+        for r in results:
+            s.g("and", 4, r, imm=1)
     return None if not results else results if results[1:] else results[0]
 
 

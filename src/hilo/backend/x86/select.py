@@ -38,8 +38,8 @@ from hilo.backend.x86.machine import FIRST, FOREVER, GENERAL, MASK, NO, VECTOR, 
 from hilo.backend.x86.uses import Uses
 from hilo.loop.nodes import Block, Func, Node, VType
 
-MODULES: Final = ("integers", "division", "floats", "memory", "calls", "vectors", "bits", "masks", "conversions",
-                  "lanes", "moves")  # fmt: skip
+MODULES: Final = ("integers", "division", "floats", "memory", "calls")
+OF_VECTORS: Final = ("vectors", "bits", "masks", "conversions", "lanes", "moves")  # and of floats that are scalars
 Value = int | tuple[int, ...] | Address | None
 Handler = Callable[["Selector", Node], Value]
 
@@ -69,23 +69,27 @@ def selects(*kinds: str, of: str = "both",
 
 
 @cache
-def load_kinds() -> None:
-    """Import the modules that register kinds."""
-    for name in MODULES:
+def load_kinds(modules: tuple[str, ...] = MODULES) -> None:
+    """Import modules that register kinds. Those of vectors are there for functions that have some: loops around
+    assembly do not."""
+    for name in modules:
         import_module(f"hilo.backend.x86.{name}")
 
 
+@cache
 def length(t: VType) -> int:
     """0, 1 or 2 for vector registers of 16, 32 or 64 bytes, as encodings have it: what one part of a value takes."""
     size = t.lanes * t.size
     return 0 if size <= 16 else 1 if size == 32 else 2
 
 
+@cache
 def parts_of(t: VType) -> int:
     """How many registers a value takes."""
     return 1 if t.scalar == "i1" else max(1, t.lanes * t.size // 64)
 
 
+@cache
 def class_of(t: VType) -> int:
     if t.lanes > 1:
         return MASK if t.scalar == "i1" else VECTOR
