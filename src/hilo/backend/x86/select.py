@@ -1,8 +1,8 @@
 """Loop IR to instructions over virtual registers: the walk over a function's nodes, and what all kinds of nodes need.
 
 How a kind of node is added: write a function `f(s: Selector, node: Node) -> Value` in the module of its theme, and
-register it with `@selects("kind", ..., of="vector")`; list the module in `MODULES` or `OF_VECTORS`. `@selects("kind", covers=g)`: nodes
-for which `g(node)` is false are not done, and a function that has one goes to LLVM. The function is called where the
+register it with `@selects("kind", ..., of="vector")`; list the module in `MODULES` or `OF_VECTORS`. Nodes of
+`@selects("kind", covers=g)` for which `g(node)` is false are not done, and a function that has one goes to LLVM. The function is called where the
 node stands in its block, once per copy of an unrolled body. It
 
   - takes its operands, each once per use in `node.args`:  `s.use(a)` a register with the value; `s.parts(a)` the
