@@ -2,8 +2,8 @@
 
 How a kind of node is added: write a function `f(s: Selector, node: Node) -> Value` in the module of its theme, and
 register it with `@selects("kind", ..., of="vector")`; list the module in `MODULES` or `OF_VECTORS`. Nodes of
-`@selects("kind", covers=g)` for which `g(node)` is false are not done, and a function that has one goes to LLVM. The function is called where the
-node stands in its block, once per copy of an unrolled body. It
+`@selects("kind", covers=g)` for which `g(node)` is false are not done, and a function that has one goes to LLVM. The
+function is called where the node stands in its block, once per copy of an unrolled body. It
 
   - takes its operands, each once per use in `node.args`:  `s.use(a)` a register with the value; `s.parts(a)` the
     registers of a vector wider than 64 bytes (a tuple, of one register for others, too); `s.source(a)` what may stand
