@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from x86_agree import HERE, agree
 
-from hilo.loop.builder import I64, PTR, Builder, Func, VType
+from hilo.loop.builder import I64, PTR, Builder, Func, Node, VType
 
 pytestmark = pytest.mark.skipif(not HERE, reason="the machine has no AVX-512")
 
@@ -34,3 +34,19 @@ def test_the_place_of_stack_memory_as_a_number() -> None:
         b.store(b.gep(out, 8 * i), b.sub(v, a) if i else v)
     (result,) = agree(func, np.ones(3, np.int64), 77)
     assert result.tolist() == [77, 0, 0]
+
+
+def test_what_a_loop_is_asked_about_is_read_before_it_changes() -> None:
+    func = Func("f", [("x", PTR), ("n", I64)])
+    b = Builder(func)
+    x, n = func.params
+
+    def test(i: Node) -> Node:
+        below = b.cmp("slt", b.load(x, I64), n)
+        b.store(x, b.add(i, 1))
+        return below
+
+    (turns,) = b.while_([b.i64(0)], test, lambda i: [b.add(i, 1)])
+    b.store(b.gep(x, 8), turns)
+    (result,) = agree(func, np.zeros(2, np.int64), 7)
+    assert result.tolist() == [8, 7]

@@ -135,13 +135,19 @@ class Uses:
                             uses[y] = uses.get(y, 0) + 1
                         stack.append(reversed(block.nodes))
                         nest.append(node if block is not node.blocks[0] or "rare" not in node.attrs else None)
-                    if kind == "while" and (y := node.blocks[0].yields[0]).level == node.level + 1:
-                        self._asked[y] = -1
+                    if kind == "while":
+                        self._ask_at_end(node.blocks[0])
                     break
             else:
                 stack.pop()
                 nest.pop()
                 stretch += 1
+
+    def _ask_at_end(self, test: Block) -> None:
+        """A loop's test may wait for the jump, if nothing that it reads changes before that."""
+        (y,) = test.yields
+        if y.level == test.level and not any(n.kind in _WRITES for n in test.nodes):
+            self._asked[y] = -1
 
     def _call(self, nest: list[Node | None]) -> None:
         for node in reversed(nest):
