@@ -13,7 +13,7 @@ from hilo.ir.types import QUANTIZED, OpaqueType, TensorType, Type, UnrankedType,
 from hilo.rewrite import PACK, Rule, RuleSet, rewrite
 from hilo.rewrite.ops import custom_call, dot, dot_general
 from hilo.rewrite.pattern import Pattern, Symbol
-from hilo.rewrite.regions import regions
+from hilo.rewrite.regions import has_regions, regions
 
 
 def legalize(f: Function) -> Function:
@@ -26,7 +26,7 @@ def legalize(f: Function) -> Function:
 
         f = lower_quantized(f)
     f = rewrite(f, _expansions())
-    if not all(map(_is_plain, f.ops)):
+    if has_regions(f) and not all(map(_is_plain, f.ops)):
         from hilo.passes.element_loops import element_loops
 
         f = element_loops(f)
