@@ -311,6 +311,17 @@ def test_vectors_selected_by_one_compare_of_numbers() -> None:
         agree(f, np.arange(32, dtype=np.int32), np.zeros(40, np.int32), n)
 
 
+@pytest.mark.parametrize("t", [I32, I64], ids=str)
+def test_low_parts(t: VType) -> None:
+    def low(b: Builder, x: Node, y: Node) -> None:
+        v = b.load(x, t)
+        for k, mask in enumerate((0xFF, 0xFFFF, 0xFFFFFFFF, 0x7F, 0x1FF)):
+            b.store(b.gep(y, 16 * k), b.and_(v, mask))
+            b.store(b.gep(y, 16 * k + 8), b.and_(b.lshr(v, 7), mask))
+
+    agree(make(low, ("x", PTR), ("y", PTR)), np.array([-0x0123456789ABCDEF]), np.zeros(10, np.int64))
+
+
 def test_memory_repeated_in_a_register() -> None:
     def repeated(b: Builder, x: Node, y: Node) -> None:
         at = 0

@@ -17,14 +17,11 @@ from hilo.backend.x86.select import CONDITIONS, Selector, Value, selects
 from hilo.loop.nodes import Node, VType
 
 _LOW, _HIGH = -(1 << 31), 1 << 31
+LOW_PARTS: Final = {0xFF: "movzb", 0xFFFF: "movzw", 0xFFFFFFFF: "mov"}  # by the mask that leaves them
 PREDICATES: Final = {"eq": "e", "ne": "ne", "slt": "l", "sle": "le", "sgt": "g", "sge": "ge", "ult": "b", "ule": "be",
                      "ugt": "a", "uge": "ae"}  # fmt: skip
 _SWAPPED: Final = {"e": "e", "ne": "ne", "l": "g", "le": "ge", "g": "l", "ge": "le", "b": "a", "be": "ae", "a": "b",
                    "ae": "be"}  # fmt: skip
-
-
-def is_scalar(node: Node) -> bool:
-    return node.type.lanes == 1 and not node.type.is_float
 
 
 def width(t: VType) -> int:
@@ -164,6 +161,12 @@ def logic(s: Selector, node: Node) -> Value:
         x, by = s.seen.rotations[node]
         r = in_place(s, node, s.use(x))
         s.g("rol", width(node.type), r, imm=by)
+        return r
+    low = LOW_PARTS.get(node.args[1].const) if node.kind == "and" and node.type.size >= 4 else None
+    if low is not None:
+        a = s.use(node.args[0])
+        r = s.result(node)
+        s.g(low, 4, r, a)
         return r
     return two_operands(s, node, node.kind, True)
 
