@@ -46,7 +46,9 @@ RAX, RDX, RSP, R11 = 0, 2, 4, 11
 ALIGN = -1  # where a loop begins
 LOOPS = 32  # what loops are aligned to
 MANY = 1 << 16  # instructions that are kept
-Code = tuple[bytes, str | None, int]  # bytes, what the last instruction refers to by name, bytes behind that
+# Bytes; what the last instruction refers to by name, and how many bytes are behind that; or no bytes, the name of a
+# function, and -1 - the register that its address comes into.
+Code = tuple[bytes, str | None, int]
 _KNOWN: dict[Any, Code] = {}  # instructions that were made once
 
 
@@ -145,35 +147,31 @@ class _Writer:
         self.hand_over([x for part in parts for x in part], name)
 
     def hand_over(self, out: list[Any], name: str) -> None:
-        """Give all to the assembler, as few times as possible."""
+        """Give all to the assembler, as few times as possible. In `out` are bytes, `Code` that refers to a name, and
+        what the assembler does itself."""
         asm, run_of = self.asm, []
         for x in out:
             if x.__class__ is bytes:
                 run_of.append(x)
                 continue
-            if len(x) == 3 and x[0].__class__ is bytes:
-                run_of.append(x[0])
-                to = x[1]
+            if x[0].__class__ is bytes and x[2] >= 0:
+                code, to, tail = x
+                run_of.append(code)
                 if to.startswith(constants.MARK):
                     to = asm.constant(constants.data(to))
-                elif to not in self.defined and x[0][-5:-4] != b"\xe8":
-                    del run_of[-1]
-                    asm.emit(b"".join(run_of))
-                    run_of = []
-                    register = x[0][2] >> 3 & 7 | (x[0][0] & 4) << 1
-                    asm.address(to, register, outside=True)
-                    continue
-                asm.emit(b"".join(run_of), to, x[2])
+                asm.emit(b"".join(run_of), to, tail)
                 run_of = []
                 continue
             if run_of:
                 asm.emit(b"".join(run_of))
                 run_of = []
-            if x[0] == ALIGN:
+            if x[0].__class__ is bytes:
+                asm.address(x[1], -1 - x[2], outside=x[1] not in self.defined)
+            elif x[0] == ALIGN:
                 asm.align(LOOPS)
             elif x[0] == LABEL:
                 asm.label((name, x[1]))
-            elif x[0] == JUMP:
+            else:
                 asm.jump((name, x[1]), x[2])
         if run_of:
             asm.emit(b"".join(run_of))
@@ -338,6 +336,8 @@ def encoded(key: Any) -> Code:
             rm, disp = rm[0], disp + rm[1]
         place = (rm, index, scale, disp)
     imm = form[4]
+    if name == "lea" and to is not None and not to.startswith(constants.MARK):
+        return b"", to, -1 - reg
     if kind == GEN:
         code = general(name, size, reg, place, imm, first)
         tail = 0 if imm is None else 1 if -128 <= imm < 128 or size == 1 else min(size, 4)
