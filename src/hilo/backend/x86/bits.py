@@ -18,7 +18,6 @@ from hilo.backend.x86.pieces import (
     everywhere,
     is_memory,
     join,
-    keep,
     known,
     last,
     lasts,
@@ -221,7 +220,7 @@ def bswap(s: Selector, node: Node) -> Value:
     order = bytes(i ^ (t.size - 1) for i in range(16))
     xs = parts(s, node.args[0])
     size = length_of_part(t)
-    table = keep(s, ("load", size, constants.label(order * (1 << size))))
+    table = s.keep(("load", size, constants.label(order * (1 << size))))
     out = s.results(node)
     for r, x in zip(out, xs, strict=True):
         s.v("vpshufb", size, r, x, table)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from hilo.backend.x86 import constants
-from hilo.backend.x86.machine import FOREVER, MASK, NO, VECTOR, Address
+from hilo.backend.x86.machine import MASK, NO, VECTOR, Address
 from hilo.backend.x86.select import length, parts_of
 from hilo.backend.x86.shuffles import Plan, length_of, plan
 from hilo.loop.nodes import Node, VType
@@ -62,28 +62,11 @@ def part_type(t: VType) -> VType:
 
 
 # ---- constants
-def keep(s: Selector, key: constants.Recipe) -> int:
-    """A register with a constant, of its recipe: made before the outermost structure around the place."""
-    register = s.held.get(key)
-    if register is None:
-        register = s.new(constants.class_of(key))
-        s.left[register] = FOREVER
-        if s.before is None:
-            constants.make(s, register, key)
-        else:
-            code, s.code = s.code, s.before
-            constants.make(s, register, key)
-            s.code = code
-            s.held[key] = register
-        s.constants[register] = key
-    return register
-
-
 def known(s: Selector, data: bytes) -> int:
     """A vector register with these bytes, 16, 32 or 64 of them."""
     if not any(data):
-        return keep(s, ("zero", 0, 0))
-    return keep(s, ("load", length_of(len(data)), constants.label(data)))
+        return s.keep(("zero", 0, 0))
+    return s.keep(("load", length_of(len(data)), constants.label(data)))
 
 
 def numbers(values: Sequence[int], size: int) -> bytes:
@@ -95,10 +78,10 @@ def everywhere(s: Selector, value: int, size: int, bytes_: int) -> int:
     """A vector register of `bytes_` bytes with an integer of `size` bytes in all lanes."""
     data = numbers((value,), size)
     if not any(data):
-        return keep(s, ("zero", 0, 0))
+        return s.keep(("zero", 0, 0))
     if all(b == 255 for b in data):
-        return keep(s, ("ones", length_of(bytes_), 0))
-    return keep(s, ("splat", length_of(bytes_), constants.label(data)))
+        return s.keep(("ones", length_of(bytes_), 0))
+    return s.keep(("splat", length_of(bytes_), constants.label(data)))
 
 
 def pattern(s: Selector, bits: int, t: VType) -> tuple[int | str, bool]:
@@ -111,11 +94,11 @@ def pattern(s: Selector, bits: int, t: VType) -> tuple[int | str, bool]:
 
 def bits(s: Selector, value: int, lanes: int) -> int:
     """A mask register with constant bits."""
-    return keep(s, ("mask", lanes, value))
+    return s.keep(("mask", lanes, value))
 
 
 def zero(s: Selector) -> int:
-    return keep(s, ("zero", 0, 0))
+    return s.keep(("zero", 0, 0))
 
 
 # ---- operands
@@ -149,7 +132,7 @@ def parts(s: Selector, node: Node) -> tuple[int, ...]:
     """The registers of a value, of constants with lanes that differ, too."""
     n = parts_of(node.type)
     if n > 1 and (node.kind == "iota" or node.kind == "const") and node not in s.env:
-        return tuple(keep(s, constants.recipe(node, i)) for i in range(n))
+        return tuple(s.keep(constants.recipe(node, i)) for i in range(n))
     return s.parts(node)
 
 

@@ -39,7 +39,8 @@ from hilo.backend.x86.uses import Uses
 from hilo.loop.nodes import Block, Func, Node, VType
 
 MODULES: Final = ("integers", "division", "floats", "memory", "calls")
-OF_VECTORS: Final = ("vectors", "bits", "masks", "conversions", "lanes", "moves")  # and of floats that are scalars
+#: Of vectors, and of floats that are scalars.
+OF_VECTORS: Final = ("vectors", "bits", "masks", "selections", "conversions", "lanes", "moves")
 Value = int | tuple[int, ...] | Address | None
 Handler = Callable[["Selector", Node], Value]
 
@@ -311,7 +312,7 @@ class Selector(Draft):
 
     # ---- constants
     def constant(self, node: Node) -> int:
-        """A register with a constant: made before the outermost loop or branch around the place, once for all of it."""
+        """A register with a constant."""
         from hilo.backend.x86 import constants
 
         key = constants.recipe(node)
@@ -319,6 +320,13 @@ class Selector(Draft):
             register = self.new(GENERAL)
             constants.make(self, register, key)
             return register
+        return self.keep(key)
+
+    def keep(self, key: tuple[Any, ...]) -> int:
+        """A register with a constant that is described by a recipe (x86.constants): made before the outermost loop or
+        branch around the place, once for all of it."""
+        from hilo.backend.x86 import constants
+
         register = self.held.get(key)
         if register is None:
             register = self.new(constants.class_of(key))
