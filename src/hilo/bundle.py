@@ -64,7 +64,7 @@ class Bundle:
             return None
         begin, end, is_package, time, size = entry
         place = self.folder + fullname[len(self.name) :].replace(".", os.sep)
-        folder, stem = (place, "__init__") if is_package else os.path.split(place)
+        folder, _, stem = (place, "", "__init__") if is_package else place.rpartition(os.sep)
         source = f"{folder}{os.sep}{stem}.py"
         if _stamp(source) != (time, size):
             return None
