@@ -47,10 +47,10 @@ def compare(s: Selector, node: Node, mask: int = NO, inverted: bool = False) -> 
     if t.scalar == "i1":
         return compare_bits(s, node)
     lanes = known_lanes(node) if not t.is_float and a.kind == "iota" else None
-    if lanes is not None and mask == NO and not inverted:
-        return bits(s, sum(1 << i for i, v in enumerate(lanes) if v), t.lanes)
+    if lanes is not None and mask == NO:
+        return bits(s, sum(1 << i for i, v in enumerate(lanes) if bool(v) != inverted), t.lanes)
     if t.lanes >= 16 and t.scalar == "i64" and a.kind == "iota" and pred == "slt" and b.kind == "splat":
-        return first_lanes(s, node, b)
+        return first_lanes(s, node, b, inverted)
     if is_memory(s, a) and not is_memory(s, b):
         a, b, pred = b, a, _SWAPPED.get(pred, pred)
     if (pred == "eq" or pred == "ne") and b.const == 0 and parts_of(t) == 1:
@@ -115,8 +115,9 @@ def compare_bits(s: Selector, node: Node) -> int:
     return out
 
 
-def first_lanes(s: Selector, node: Node, count: Node) -> int:
-    """The mask of the first lanes, as many as a splat of an i64 says, which may be any: as a byte that is saturated."""
+def first_lanes(s: Selector, node: Node, count: Node, inverted: bool) -> int:
+    """The mask of the first lanes, as many as a splat of an i64 says, which may be any: as a byte that is saturated; or
+    the mask of the others."""
     lanes = node.type.lanes
     n = s.new(VECTOR)
     if count in s.lazy:
@@ -128,7 +129,7 @@ def first_lanes(s: Selector, node: Node, count: Node) -> int:
     s.v("vpbroadcastb", size, n, NO, n)
     table = numbers(range(lanes), 1)
     r = s.result(node)
-    s.v("vpcmpb", size, r, n, s.keep(("load", size, constants.label(table))), imm=6)
+    s.v("vpcmpb", size, r, n, s.keep(("load", size, constants.label(table))), imm=2 if inverted else 6)
     return r
 
 

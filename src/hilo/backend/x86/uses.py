@@ -56,7 +56,7 @@ def rotation(node: Node) -> tuple[Node, int] | None:
 def merges(node: Node) -> bool:
     """Whether an instruction computes a vector for some lanes and leaves the others alone."""
     t, kind = node.type, node.kind
-    if t.scalar == "i1" or t.lanes * t.size > 64:
+    if t.scalar == "i1" or t.lanes * t.size > 64 or (kind == "or" and rotation(node)):
         return False
     return kind in _MERGE or (kind == "mul" and t.size > 1) or (kind in ("and", "or", "xor") and t.size >= 4)
 
