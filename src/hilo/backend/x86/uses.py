@@ -258,7 +258,8 @@ class Uses:
                     self._asked[a] = stretch
         elif (kind == "convert" and node.attrs["how"] == "itrunc") or (node in self.lazy and kind != "load"):
             for a in node.args:
-                if a.type.scalar == "i64" and a.kind in LOWER_BITS and a.level == level:
+                turns = a.kind == "or" and rotation(a)
+                if a.type.scalar == "i64" and a.kind in LOWER_BITS and a.level == level and not turns:
                     self._asked[a] = stretch
 
     def outer(self, block: Block) -> dict[Node, int]:
