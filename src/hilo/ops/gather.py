@@ -12,6 +12,7 @@ from hilo.ir.dims import may_be_less
 from hilo.ir.dtypes import bf16, f32, i1, i8, i32, i64, u8, u64
 from hilo.ir.registry import op
 from hilo.ir.types import TensorType, Type
+from hilo.loop.arith.rounding import zero
 from hilo.loop.builder import Builder
 from hilo.loop.element import Elem
 from hilo.loop.index import ZERO, Index, constant
@@ -44,7 +45,8 @@ class gather:
     Operands: the tensor, and an integer tensor whose axis `index_vector_dim` (or, if that is its rank, an implied axis
     of size 1) holds index vectors; component `k` is the start along operand axis `start_index_map[k]`. Operand axes
     `operand_batching_dims` run along with `start_indices_batching_dims` of the indices. Axes of slices that are not
-    collapsed stand at `offset_dims` of the result, those of the indices at the others. Spec: gather.
+    collapsed stand at `offset_dims` of the result, those of the indices at the others. Elements that slices of size 0
+    along a collapsed axis do not have are 0. Spec: gather.
     """
 
     attrs = {
@@ -190,7 +192,7 @@ class gather:
         kept = [d for d in range(operand.ndim) if d not in collapsed_slice_dims and d not in operand_batching_dims]
         result = (*batch, *(slice_sizes[d] for d in kept))
         order = result_order(len(result), offset_dims)
-        if 0 in result or operand.size == 0:  # an axis of size 0 that is collapsed: zeros, for want of elements
+        if 0 in (*result, *slice_sizes):  # also one that is not in the result: zeros, for want of elements
             return np.zeros([result[d] for d in order], operand.dtype)
         at: list[Any] = [np.int64(0)] * operand.ndim
         for k, d in enumerate(start_index_map):
@@ -220,6 +222,8 @@ class gather:
         slice_sizes: tuple[int, ...],
         **_: Any,
     ) -> Elem:
+        if 0 in slice_sizes:
+            return zero(b, out.dtype)
         batch = [ix for d, ix in enumerate(index) if d not in offset_dims]
         offset = iter([index[d] for d in offset_dims])
         at: list[Index] = []
@@ -288,6 +292,16 @@ class gather:
                 "start_index_map": (1,),
                 "index_vector_dim": 2,
                 "slice_sizes": (1, 1, 2),
+            },
+        ),
+        (  # collapsed slices without elements, of an operand that has some
+            (TensorType(f32, (5, 3)), TensorType(i32, (40, 1))),
+            {
+                "offset_dims": (1,),
+                "collapsed_slice_dims": (0,),
+                "start_index_map": (0,),
+                "index_vector_dim": 1,
+                "slice_sizes": (0, 3),
             },
         ),
         (
