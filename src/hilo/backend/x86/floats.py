@@ -35,11 +35,32 @@ def compare(s: Selector, node: Node) -> str:
         a = s.use(x)
         s.v("vucomi" + end, 0, a, NO, s.source(y)[0])
         return condition
-    a = s.use(x)
-    m = s.new(MASK)
-    s.v("vcmp" + end, 0, m, a, s.source(y)[0], imm=PREDICATES[pred])
+    m = as_mask(s, node)
     s.v("kortestb", 0, m, NO, m)
     return "ne"
+
+
+def as_mask(s: Selector, node: Node) -> int:
+    """A mask register with a compare of scalars in its lowest bit; the others are 0."""
+    x, y = node.args
+    a = s.use(x)
+    b = s.source(y)[0]
+    m = s.new(MASK)
+    s.v("vcmp" + suffix(x.type), 0, m, a, b, imm=PREDICATES[node.attrs["pred"]])
+    return m
+
+
+def compared(s: Selector, node: Node) -> Value:
+    """A compare of scalars as a value."""
+    if node.attrs["pred"] not in _ABOVE:  # no condition of the flags
+        m = as_mask(s, node)
+        r = s.result(node)
+        s.v("kmovd_from", 0, r, NO, m)
+        return r
+    condition = compare(s, node)
+    r = s.result(node)
+    s.g("set" + condition, 1, r)
+    return r
 
 
 @selects("select", of="scalar")

@@ -244,7 +244,11 @@ def flags(s: Selector, node: Node) -> str:
 
 
 def compared(s: Selector, node: Node) -> Value:
-    condition = flags(s, node)
+    if node.args[0].type.is_float:
+        from hilo.backend.x86 import floats
+
+        return floats.compared(s, node)
+    condition = compare(s, node)
     r = s.result(node)
     s.g("set" + condition, 1, r)
     return r
