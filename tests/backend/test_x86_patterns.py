@@ -10,6 +10,7 @@ import pytest
 from support import same_bits
 from test_x86_moves import NP, made, random
 from x86_agree import HERE, HOST, agree, function
+from x86_vector_random import Writer
 
 from hilo.backend import cpu, llvm, x86
 from hilo.loop.builder import I64, Builder, Func, Node, VType
@@ -310,3 +311,23 @@ def test_masks_of_vectors_of_several_registers() -> None:
         batch.add(t, 3, parts)
         batch.add(t, 3, whole)
     batch.check()
+
+
+@pytest.mark.parametrize("first", range(0, 90, 30))
+def test_random_vectors(first: int) -> None:
+    written = [Writer(seed) for seed in range(first, first + 30)]
+    funcs = [w.func for w in written]
+    assert all(x86.covers(f, HOST) for f in funcs)
+    objects = x86.compile(funcs, HOST), cpu.compile(llvm.emit(funcs, HOST), HOST)
+    rng = np.random.default_rng(first)
+    reals, small = rng.standard_normal((2, 4096)).astype(np.float32), rng.integers(-5, 5, (2, 4096)).astype(np.int32)
+    buffers = np.where(rng.random((2, 4096)) < 0.5, reals.view(np.int32), small)
+    for w in written:
+        outs = []
+        for data in objects:
+            x, y = buffers.copy()
+            outs.append(np.zeros(w.size, np.uint8))
+            function(funcs, data, w.func.name)(x, y, outs[-1])
+        for at, t in w.stored:
+            got, want = (o[at : at + t.lanes * t.size].view(NP[t.scalar]) for o in outs)
+            same_bits(got, want, what=(w.func.name, at, t))
