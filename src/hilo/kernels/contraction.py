@@ -17,7 +17,7 @@ from hilo.kernels import contraction_pack as pack
 from hilo.kernels.contraction_algebra import Contraction, classify, one_stride
 from hilo.kernels.contraction_bound import FEWEST, Panels
 from hilo.kernels.contraction_nest import Nest, Place
-from hilo.kernels.contraction_plan import CROWDED_BYTES, SHORT_K, Plan, Recipe, few_rows, paired, plan, recipe
+from hilo.kernels.contraction_plan import SHORT_K, Plan, Recipe, crowds, few_rows, paired, plan, recipe, tiles_for
 from hilo.kernels.contraction_product import lower_product, step_of_k
 from hilo.kernels.contraction_sizes import MANY, Expected, by_rows, is_static, planned_for, with_sizes
 from hilo.kernels.epilogue import Epilogue
@@ -209,7 +209,8 @@ class _Lowering:
         to = r.acc if r.parts == 1 else dtypes.i8 if r.parts == 4 else dtypes.i16
         pad = -k % r.parts
         ld = k + pad
-        if (r.parts == 1 or r.pairs) and ld * to.itemsize % 4096 == 0:
+        most = max(rows for rows, _ in tiles_for(self.target))
+        if (r.parts == 1 or r.pairs) and isinstance(ld, int) and crowds(most, ld * to.itemsize):
             ld += _SKEW
         at = self.allocate(bt * m * ld * to.itemsize)
         dtype = dtypes.i16 if r.pairs else c.lhs.dtype
@@ -317,7 +318,8 @@ class _Lowering:
 
         def planned(bound: bool) -> Plan:
             options = {"b_row": row, "b_column": column, "inner": inner and isinstance(m, int), "stream": stream,
-                       "a_turned": a.row == 1 and a.column != 1 and is_static(sizes)}  # fmt: skip
+                       "a_turned": a.row == 1 and a.column != 1 and is_static(sizes),
+                       "a_row": a.row if a.column == 1 and isinstance(a.row, int) else 0}  # fmt: skip
             if is_static(sizes):
                 return plan(sizes, r, self.target, **options, bound=bound)
             small = planned_for(sizes, self.expected_rows)
@@ -347,11 +349,8 @@ class _Lowering:
         _, m, n, _ = p.sizes
         one = {"block_m": max(m, 1), "block_n": max(n, 1), "turned_a": False}
         p = replace(p, block_k=whole.block_k, split_k=whole.split_k, **one)
-        crowded = a.column == 1 and a.row * self.r.size % CROWDED_BYTES == 0
-        if p.kind == "tile" and crowded:
-            p = few_rows(p, self.target)
-        elif p.kind == "tile" and n * self.r.size % CROWDED_BYTES == 0 and p.sizes[3] <= SHORT_K:
-            p = few_rows(p, self.target, packed=True)
+        if p.kind == "tile" and p.sizes[3] <= SHORT_K:
+            p = few_rows(p, n * self.r.size, self.target)
         return self.nested(a, b, p)
 
     def nested(self, a: Place, b: Place, p: Plan) -> Lowered:

@@ -5,7 +5,9 @@ Imports ir, kernels.contraction_units.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from hilo.ir import dtypes
@@ -37,6 +39,8 @@ TURNED_K: Final = 256  # of a packed block of A
 TURNED_BYTES: Final = 320 << 10  # of it at most, on the stack
 SIMILAR: Final = 1.03  # times as much work as with the best tile, which even units may be worth
 CROWDED_ROWS: Final = 8  # lines that one set of a first-level cache holds
+LINE: Final = 64  # bytes of them
+MISSED: Final = 2.5  # multiply-adds of vectors, in the time that an element of A takes to come from the next cache
 SHORT_K: Final = 128  # up to which storing C takes a part of the time
 OUTER_PRODUCTS: Final = 1200  # of vectors in a micro-kernel, beside which the code that calls it does not matter
 FAR_ROWS: Final = 24  # of products, in the time that a vector of B takes to come from memory
@@ -213,10 +217,19 @@ def nanoseconds(sizes: tuple[int, int, int, int], size: int, lanes: int, target:
     return max(work + moved * NEAR_NS, far)
 
 
-def choose_tile(m: int, n: int, lanes: int, target: Target, lost: Callable[[int, int], float]) -> tuple[int, int]:
+@lru_cache(maxsize=4096)
+def crowds(rows: int, stride: int) -> bool:
+    """Whether of `rows` lines that lie `stride` bytes apart so many fall into one set of the first-level cache that
+    they push each other out: at multiples of 4096, and near these."""
+    sets = Counter(i * stride // LINE % (CROWDED_BYTES // LINE) for i in range(rows if stride else 0))
+    return max(sets.values(), default=0) > CROWDED_ROWS
+
+
+def choose_tile(m: int, n: int, lanes: int, target: Target, lost: Callable[[int, int], float],
+                a_row: int = 0) -> tuple[int, int]:  # fmt: skip
     """The tile (rows, vectors) that computes M x N with the least work, edges included; among equals the first.
     `lost`: which part of the time is lost, by units that threads cannot share evenly, with tiles of these rows and
-    columns."""
+    columns. `a_row`: bytes between rows of A, each of which is read along k; 0: they lie together."""
     columns = -(-n // lanes)
 
     def cost(rows: int, vectors: int) -> float:
@@ -224,21 +237,24 @@ def choose_tile(m: int, n: int, lanes: int, target: Target, lost: Callable[[int,
         for count, v in ((columns // vectors, vectors), (1, columns % vectors)):
             for tiles, r in ((m // rows, rows), (1, m % rows)):
                 if v and r:
-                    total += count * tiles * max(r * v, (r + v) * 0.6, 8)  # multiply-adds; loads; latency
+                    loads = r * MISSED if crowds(r, a_row) else (r + v) * 0.6
+                    total += count * tiles * max(r * v, loads, 8)  # multiply-adds; loads; latency
         return total * (1.0 if vectors in (2, 3) else 1.02)
 
-    among = ((balanced(part, rows), vectors) for rows, vectors in tiles_for(target) for part in (m, -(-m // 2)))
+    shapes = tiles_for(target)
+    if crowds(shapes[0][0], a_row):
+        shapes = [*shapes, (CROWDED_ROWS, 2)]  # fewer rows of the same columns, with registers to spare
+    among = ((balanced(part, rows), vectors) for rows, vectors in shapes for part in (m, -(-m // 2)))
     costs = {t: cost(*t) for t in among}
     least = min(costs.values())
     few = [t for t, c in costs.items() if c <= SIMILAR * least]
     return min(few, key=lambda t: costs[t] * (1.0 + lost(t[0], t[1] * lanes) / 2)) if len(few) > 1 else few[0]
 
 
-def few_rows(p: Plan, target: Target, *, packed: bool = False) -> Plan:
-    """`p` with tiles of so few rows that their lines, which all fall into one set of the first-level cache, stay there:
-    those of A, or of C; `packed`: also where B is packed."""
+def few_rows(p: Plan, stride: int, target: Target) -> Plan:
+    """`p` with tiles of so few rows that their lines of C, `stride` bytes apart, stay in the first-level cache."""
     few = [t for t in tiles_for(target) if t[0] <= CROWDED_ROWS]
-    if p.rows <= CROWDED_ROWS or (p.pack_panels and not packed) or not few:
+    if not crowds(p.rows, stride) or not few:
         return p
     columns = -(-p.sizes[2] // p.lanes)
     rows, vectors = min(few, key=lambda t: (-(-columns // t[1]) * t[1], -t[1]))
@@ -246,10 +262,10 @@ def few_rows(p: Plan, target: Target, *, packed: bool = False) -> Plan:
 
 
 def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: int, b_column: int, inner: bool,
-         stream: bool, bound: bool = False, a_turned: bool = False) -> Plan:  # fmt: skip
+         stream: bool, bound: bool = False, a_turned: bool = False, a_row: int = 0) -> Plan:  # fmt: skip
     """Choose. `b_row`, `b_column`: strides of B along k and n, in elements; `inner`: both operands have k contiguous;
     `stream`: one row of C and B has n contiguous; `bound`: B is a constant that may be laid out in panels;
-    `a_turned`: A has rows contiguous."""
+    `a_turned`: A has rows contiguous; `a_row`: elements between its rows, if it has k contiguous (0: not known)."""
     bt, m, n, k = sizes
     lanes = target.lanes(r.scalar)
     total = nanoseconds(sizes, r.size, lanes, target)
@@ -279,9 +295,10 @@ def plan(sizes: tuple[int, int, int, int], r: Recipe, target: Target, *, b_row: 
     large = k * n * r.size > target.l2 and b_row * r.size >= 1024 and b_column == 1
     turned = b_column != 1 and not bound  # B lies with k contiguous: it must be packed
     whole = (m, -(-n // lanes) * lanes)
-    again = k * n * r.size * (PACK_NS if turned or large else NEAR_NS), m * k * r.size * NEAR_NS / 4
+    copying = 2 * PACK_NS if turned and crowds(lanes, b_column * r.size) else PACK_NS
+    again = k * n * r.size * (copying if turned or large else NEAR_NS), m * k * r.size * NEAR_NS / 4
     rows, vectors = choose_tile(m, n, lanes, target, lambda *tile: max(
-        0.0, divide(whole, tile, bt, per_batch * bt, 1, total, again)[1] - GOOD))  # fmt: skip
+        0.0, divide(whole, tile, bt, per_batch * bt, 1, total, again)[1] - GOOD), a_row * r.size)  # fmt: skip
     block_k, pack_panels = k, 0
     streamed = large and not bound and (m <= rows or (m <= STREAMED_ROWS and k >= 16 * m))
     if streamed:

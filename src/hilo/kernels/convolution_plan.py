@@ -11,7 +11,7 @@ from itertools import permutations
 from math import prod
 from typing import TYPE_CHECKING, Final
 
-from hilo.kernels.contraction_plan import NEAR_NS, PACK_NS, VECTOR_NS
+from hilo.kernels.contraction_plan import CROWDED_ROWS, NEAR_NS, PACK_NS, VECTOR_NS, crowds
 from hilo.kernels.contraction_units import GOOD, MAX_UNITS, MOST_UNITS, balanced, divide, idle, wanted_units
 from hilo.kernels.convolution_regions import Dim, Problem, Region, find_regions
 from hilo.kernels.pins import choose
@@ -301,4 +301,5 @@ def crowded(p: Plan, size: int) -> bool:
     """Whether the rows of A, each one run of elements, fall into one set of the cache: they are better copied."""
     (r, *others) = p.regions
     dense = p.outer == p.segments == 1 and p.inner == p.problem.inputs and r.run == (0, p.inner) and not r.bare
-    return dense and not others and p.panels > 1 and r.rows > 4 and r.dims[-1].a * size % 4096 == 0
+    many = max(r.rows, CROWDED_ROWS + 1)  # fewer rows leave little room for those of the next tile, fetched ahead
+    return dense and not others and p.panels > 1 and r.rows > 4 and crowds(many, r.dims[-1].a * size)
