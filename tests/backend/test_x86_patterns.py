@@ -217,6 +217,10 @@ def test_lower_halves_of_what_is_computed_in_64_bits(scalar: str) -> None:
             small = b.convert("itrunc", y, "i16")
             return b.convert("itrunc", b.and_(b.add(b.convert("sext", small, "i64"), x), 0xFFFFF), scalar)
 
+        def turned(b: Builder, x: Node, y: Node) -> Node:
+            return b.convert("itrunc", b.add(b.or_(b.shl(x, 9), b.lshr(x, 55)), y), scalar)
+
+        batch.add(t, 2, turned, scalar)
         batch.add(t, 1, first, scalar)
         batch.add(t, 2, second, scalar)
     batch.check()
@@ -331,3 +335,16 @@ def test_random_vectors(first: int) -> None:
         for at, t in w.stored:
             got, want = (o[at : at + t.lanes * t.size].view(NP[t.scalar]) for o in outs)
             same_bits(got, want, what=(w.func.name, at, t))
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16, 32, 64])
+def test_the_lanes_behind_the_first_ones(lanes: int) -> None:
+    def body(b: Builder, n: Node, y: Node) -> None:
+        first = b.cmp("slt", b.iota(VType("i64", lanes)), b.splat(b.load(n, I64), lanes))
+        b.store(y, b.not_(first))
+        known = b.cmp("slt", b.iota(VType("i64", lanes)), b.splat(b.i64(3), lanes))
+        b.store(b.gep(y, lanes), b.not_(known))
+
+    for n in (-300, 0, 1, lanes - 1, lanes, 128, 1 << 40):
+        (_, y) = agree(made(f"behind_{lanes}", 2, body), np.array([n], np.int64), np.zeros(2 * lanes, np.bool_))
+        assert y[:lanes].sum() == lanes - min(max(n, 0), lanes)

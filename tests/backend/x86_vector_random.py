@@ -115,8 +115,12 @@ class Writer:
         if t in self.pool and rng.random() < 0.9:
             return rng.choice(self.pool[t][-6:])
         if t.scalar == "i1":
-            first = self.number(I64.with_lanes(t.lanes), rng.randrange(t.lanes + 1))
-            return b.cmp("slt", b.iota(first.type), first) if rng.random() < 0.3 else self.number(t, rng.randrange(2))
+            if rng.random() < 0.5:
+                return self.number(t, rng.randrange(2))
+            count = b.i64(rng.randrange(t.lanes + 1))
+            if rng.random() < 0.5:
+                count = b.and_(b.load(b.gep(self.x, 8 * rng.randrange(64)), I64), 31)
+            return b.cmp("slt", b.iota(I64.with_lanes(t.lanes)), b.splat(count, t.lanes))
         place = b.gep(rng.choice((self.x, self.y)), rng.randrange(PLACES) * t.lanes * t.size)
         how = rng.random()
         if how < 0.4:
