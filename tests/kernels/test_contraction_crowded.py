@@ -62,6 +62,11 @@ def test_tiles_take_few_rows_where_these_crowd_a_set(m: int, n: int, tb: bool) -
         assert tile_of(matmul(m, n, k, d.f64, tb=tb))[0] <= CROWDED_ROWS
 
 
+def test_three_vectors_stay_together_where_rows_are_few() -> None:
+    assert tile_of(matmul(300, 40, 1024)) == (8, 48)
+    assert tile_of(matmul(64, 64, 1024, tb=True)) == (8, 32)
+
+
 @pytest.mark.parametrize("k", [64, 512, 960, 1000, 1030, 2000, 2080])
 def test_tiles_stay_tall_where_rows_lie_apart(k: int) -> None:
     assert tile_of(matmul(130, 256, k, tb=True))[0] > CROWDED_ROWS

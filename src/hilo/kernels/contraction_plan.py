@@ -242,8 +242,8 @@ def choose_tile(m: int, n: int, lanes: int, target: Target, lost: Callable[[int,
         return total * (1.0 if vectors in (2, 3) else 1.02)
 
     shapes = tiles_for(target)
-    if crowds(shapes[0][0], a_row):
-        shapes = [*shapes, (CROWDED_ROWS, 2)]  # fewer rows of the same columns, with registers to spare
+    if crowds(shapes[0][0], a_row) and columns != 3:
+        shapes = [*shapes, (CROWDED_ROWS, 2)]  # panels may stay narrow, though three vectors are better left together
     among = ((balanced(part, rows), vectors) for rows, vectors in shapes for part in (m, -(-m // 2)))
     costs = {t: cost(*t) for t in among}
     least = min(costs.values())
