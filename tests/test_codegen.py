@@ -83,6 +83,17 @@ def test_functions_of_both_call_each_other(
         assert word in text
 
 
+def test_what_the_generator_fails_at_is_llvms(monkeypatch: pytest.MonkeyPatch, made: list[Code]) -> None:
+    def fails(*_: object) -> bytes:
+        raise AssertionError("on purpose")
+
+    monkeypatch.setattr(x86, "compile", fails)
+    with pytest.warns(RuntimeWarning, match="generator failed, LLVM .* on purpose"):
+        own = hilo.compile(TEXT, options=OWN)
+    assert (len(made[0].own), bool(made[0].groups)) == (0, True)
+    assert same(own(*arrays()), hilo.compile(TEXT, options=LLVM)(*arrays()))
+
+
 def test_the_table_says_who_made_what(capsys: pytest.CaptureFixture[str]) -> None:
     hilo.compile(TEXT, options=OWN.replace(time=True))
     lines = {line.split()[0]: line for line in capsys.readouterr().err.splitlines()}

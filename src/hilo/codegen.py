@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hilo.errors import Unsupported
+from hilo.errors import Error, Unsupported
 from hilo.ir.dims import typical
 from hilo.loop.nodes import Func
 from hilo.options import Options
@@ -47,12 +47,17 @@ class Code:
         self.target = target
         if portable:
             check_portable(program)
-        functions = named(program, portable=portable, ready={} if portable else ready_made())
+        self._functions = named(program, portable=portable, ready={} if portable else ready_made())
+        self._cached = cached
         covers = (lambda f: False) if portable or by_llvm else own_generator(program, target)
-        self.own = [f for f in functions.all() if covers(f)]
-        self.groups = group(functions.without(self.own), program, cached=cached, quick=self.is_quick)
+        self.share([f for f in self._functions.all() if covers(f)])
         self.objects: list[bytes]
         self.loaded: LoadedCode
+
+    def share(self, own: list[Func]) -> None:
+        """Let hilo's own generator make some functions, and LLVM the others."""
+        self.own = own
+        self.groups = group(self._functions.without(own), self.program, cached=self._cached, quick=self.is_quick)
 
     def is_quick(self, f: Func) -> bool:
         """Whether LLVM's quick ways do for `f`: most of its time is spent in what it calls, or it is assembly."""
@@ -127,12 +132,23 @@ class Code:
         return "\n".join(texts)
 
     def by_generator(self) -> list[bytes]:
-        """The object that hilo's own generator makes, if it makes any."""
+        """The object that hilo's own generator makes, if it makes any. What it fails at, which would be a mistake in
+        it, LLVM makes instead, with a warning."""
         if not self.own:
             return []
         from hilo.backend import x86
 
-        return [x86.compile(self.own, self.target, None if self.groups else set(self.symbols))]
+        try:
+            return [x86.compile(self.own, self.target, None if self.groups else set(self.symbols))]
+        except (Error, MemoryError):
+            raise
+        except Exception as e:  # whatever it is: the program can be had all the same
+            import warnings
+
+            warnings.warn(f"hilo's code generator failed, LLVM makes the code instead; please report this "
+                          f"({type(e).__name__}: {e})", RuntimeWarning, stacklevel=2)  # fmt: skip
+            self.share([])
+            return []
 
     @property
     def symbols(self) -> list[str]:
