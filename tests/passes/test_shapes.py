@@ -123,3 +123,13 @@ def test_example_sizes_fit_together() -> None:
     (_, n), (x, _), (y, _) = example_sizes(function(text), 7)
     assert n is not None
     assert (int(n), x.shape, y.shape) == (7, (7, 2), (14,))
+
+
+@pytest.mark.parametrize("op", ["power", "multiply"])
+def test_integers_that_grow_without_end_are_not_followed(op: str) -> None:
+    steps = "\n".join(f"%v{i + 1} = stablehlo.{op} %v{i}, %v{i} : tensor<i64>" for i in range(100))
+    f, _ = refined(f"""func.func @main(%x: tensor<?xf32>) -> (tensor<?xf32>, tensor<i64>) {{
+        %v0 = stablehlo.constant dense<9> : tensor<i64>
+        {steps}
+        return %x, %v100 : tensor<?xf32>, tensor<i64> }}""")
+    assert len(f.results) == 2

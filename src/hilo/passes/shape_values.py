@@ -18,6 +18,8 @@ from hilo.ir.op import Op
 from hilo.ir.types import TensorType
 
 MOST: Final = 256  # elements up to which a tensor is followed
+LARGEST: Final = 1 << 64  # integers from here on are followed no more: they would grow without end
+DEGREE: Final = 8  # sizes that are multiplied with each other, likewise
 Values = Mapping[Op, np.ndarray]
 
 
@@ -55,7 +57,9 @@ def _apply(function: Callable[..., Any], xs: tuple[Any, ...]) -> Number | None:
     if any(x is None for x in xs):
         return None
     out = function(*xs)
-    return int(out) if not isinstance(out, Size) and out is not None else out
+    if isinstance(out, Size) or out is None:
+        return out
+    return int(out) if abs(out) < LARGEST else None
 
 
 def _reduced(o: Op, known: list[np.ndarray]) -> np.ndarray | None:
@@ -117,8 +121,15 @@ def _sign(a: Number) -> Number:
     return dims.apply("lt", 0, a) - dims.apply("lt", a, 0)
 
 
+def _product(a: Number, b: Number) -> Number | None:
+    degree = sum(max(map(len, dims.terms_of(x)), default=0) for x in (a, b))
+    return a * b if degree <= DEGREE else None
+
+
 def _power(a: Number, b: Number) -> Number | None:
-    return a**b if isinstance(a, int) and isinstance(b, int) and b >= 0 else None
+    if not isinstance(a, int) or not isinstance(b, int) or b < 0:
+        return None
+    return a**b if b < LARGEST.bit_length() or abs(a) <= 1 else None
 
 
 def _quotient(a: Number, b: Number) -> Number:
@@ -128,7 +139,7 @@ def _quotient(a: Number, b: Number) -> Number:
 _SCALARS: Final[dict[str, Callable[..., Any]]] = {
     "add": lambda a, b: a + b,
     "subtract": lambda a, b: a - b,
-    "multiply": lambda a, b: a * b,
+    "multiply": _product,
     "divide": _quotient,
     "remainder": lambda a, b: dims.apply("remainder", a, b),
     "maximum": dims.larger,
