@@ -39,7 +39,7 @@ MOST_CHUNKS: Final = 256  # whose partial results one unit combines
 NARROW_ROW: Final = 1 << 9  # bytes of a row that threads do not share by columns
 PARTS: Final = 4  # that are worth sharing
 PART_NS: Final = 1_500.0  # of work of each of so few
-MOST_PARTS: Final = 32
+MOST_PARTS: Final = 16
 WIDE_WORK: Final = 128.0  # on an element, up to which several vectors side by side do not make the code too long
 
 
