@@ -50,3 +50,16 @@ def test_what_a_loop_is_asked_about_is_read_before_it_changes() -> None:
     b.store(b.gep(x, 8), turns)
     (result,) = agree(func, np.zeros(2, np.int64), 7)
     assert result.tolist() == [8, 7]
+
+
+@pytest.mark.parametrize("first", [0, -5])
+def test_steps_that_are_too_large_to_be_taken_several_at_once(first: int) -> None:
+    func = Func("f", [("out", PTR), ("n", I64)])
+    b = Builder(func)
+    out, n = func.params
+    for i, end in enumerate((n, (1 << 31) - 1, -(1 << 31) + 1)):
+        lo = first if i < 2 else -(1 << 31)
+        (sum_,) = b.for_(lo, end, 1 << 30, lambda iv, c: [b.add(c, b.add(iv, 7))], [b.i64(0)], unroll=4)
+        b.store(b.gep(out, 8 * i), sum_)
+    for n_ in (0, 10, (1 << 30) + 1, 9 << 30):
+        agree(func, np.zeros(3, np.int64), n_)

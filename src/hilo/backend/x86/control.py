@@ -24,6 +24,9 @@ OPPOSITE: Final = {"e": "ne", "ne": "e", "l": "ge", "ge": "l", "g": "le", "le": 
                    "be": "a", "p": "np", "np": "p", "s": "ns", "ns": "s", "o": "no", "no": "o"}  # fmt: skip
 
 
+LARGE: Final = 1 << 31  # what fits into no instruction as a positive number
+
+
 def structure(s: Selector, node: Node) -> Iterator[Iterator]:
     """Select for a structured node."""
     outermost = s.before is None and node not in s.seen.calls  # what calls keeps no constants in registers
@@ -163,8 +166,9 @@ def for_(s: Selector, node: Node) -> Iterator[Iterator]:
     places = [entered(s, v) for v in (lo, *init)]
     first, last = lo.const, hi.const
     turns_left = 0 if first is None or last is None else last - first
-    if unroll > 1 and stride[0] == NO:
-        ahead = (unroll - 1) * stride[1]
+    ahead = (unroll - 1) * stride[1]
+    fits = stride[0] == NO and ahead + stride[1] < LARGE and (bound[0] != NO or bound[1] - ahead >= -LARGE)
+    if unroll > 1 and fits:
         limit = (NO, bound[1] - ahead)
         if bound[0] != NO:
             limit = (s.materialize(Address(bound[0], NO, 1, -ahead)), 0)

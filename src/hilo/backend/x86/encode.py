@@ -153,6 +153,8 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
     xchg     reg, memory;     xadd_lock, add_lock and the like, cmpxchg_lock     memory `rm`, reg
     call jmp     reg, or memory as `rm`;     prefetch*     memory as `rm`
     ret cdq cqo ud2 vzeroupper mfence rep_movsb ...     nothing
+
+    Raises `OverflowError` for an immediate that does not fit.
     """
     stem, _, kind = name.partition("_")
     if stem in ARITHMETIC:
@@ -166,7 +168,7 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
         place = rm if reg is None else reg
         if size > 1 and -128 <= imm < 128:
             return _one(size, 0x83, n, place, front) + _BYTES[imm & 255]
-        end = _number(imm, min(size, 4))
+        end = _immediate(imm, size)
         if reg == RAX:
             return _wide(size) + _BYTES[n << 3 | 4 | (size > 1)] + end
         return _one(size, 0x81, n, place, front) + end
@@ -179,7 +181,7 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
         front, opcode = PAIRS[name]
         if imm is not None:
             small = -128 <= imm < 128
-            end = _BYTES[imm & 255] if small else _number(imm, min(size, 4))
+            end = _BYTES[imm & 255] if small else _immediate(imm, size)
             return _coded(b"", size, b"\x6b" if small else b"\x69", reg, rm) + end
         return _coded(front, size, opcode, reg, rm, name in ("movzb", "movsb"))
     if name in TRIPLES:
@@ -191,7 +193,7 @@ def general(name: str, size: int, reg: int | None = None, rm: Place | None = Non
         if imm is None:
             opcode = b"\x85" if size > 1 else b"\x84"
             return _coded(b"", size, opcode, rm, reg) if isinstance(rm, int) else _coded(b"", size, opcode, reg, rm)
-        end = _number(imm, min(size, 4))
+        end = _immediate(imm, size)
         if reg == RAX:
             return _wide(size) + (b"\xa9" if size > 1 else b"\xa8") + end
         return _one(size, 0xF7, 0, place) + end
@@ -238,7 +240,7 @@ def _mov(size: int, reg: int | None, rm: Place | None, imm: int | None, store: b
         return _coded(b"", size, _BYTES[opcode], reg, rm)
     if reg is None or (size == 8 and -(1 << 31) <= imm < 1 << 31):
         place = rm if reg is None else reg
-        return _one(size, 0xC7, 0, place) + _number(imm, min(size, 4))
+        return _one(size, 0xC7, 0, place) + _immediate(imm, size)
     opcode = (0xB8 if size > 1 else 0xB0) | reg & 7
     front = b"\x66" if size == 2 else b""
     return front + _rex(size, 0, 0, reg >> 3, size == 1 and reg > 3) + _BYTES[opcode] + _number(imm, size)
@@ -252,8 +254,13 @@ def constant(reg: int, value: int) -> bytes:
 
 
 def _number(value: int, size: int) -> bytes:
-    """An immediate of `size` bytes, signed or not."""
-    return (value & (1 << 8 * size) - 1).to_bytes(size, "little")
+    """A number of `size` bytes, signed or not. Raises `OverflowError` for one that has more."""
+    return value.to_bytes(size, "little", signed=value < 0)
+
+
+def _immediate(value: int, size: int) -> bytes:
+    """The immediate of an instruction on `size` bytes: four at most, which one on eight extends by the sign."""
+    return value.to_bytes(4, "little", signed=True) if size == 8 else _number(value, size)
 
 
 def _rex(size: int, r: int, x: int, b: int, low: bool) -> bytes:
