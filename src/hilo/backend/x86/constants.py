@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Recipe = tuple[str, int, Any]
 MARK: Final = ".k"
-_FORMATS: Final = {"f32": "<f", "f64": "<d"}
 _SPLATS: Final = {1: "vpbroadcastb", 2: "vpbroadcastw", 4: "vbroadcastss", 8: "vbroadcastsd"}
 _SCALARS: Final = {4: "vmovss", 8: "vmovsd"}
 

@@ -12,6 +12,7 @@ from typing import Final
 from hilo.backend.constants import known_lanes
 from hilo.backend.x86 import constants
 from hilo.backend.x86.bits import logic as numbers_logic
+from hilo.backend.x86.floats import PREDICATES
 from hilo.backend.x86.machine import GENERAL, MASK, NO, VECTOR
 from hilo.backend.x86.pieces import (
     INT,
@@ -32,7 +33,6 @@ from hilo.backend.x86.select import CONDITIONS, Selector, Value, length, parts_o
 from hilo.backend.x86.shuffles import length_of
 from hilo.loop.nodes import Node
 
-FLOAT_PREDICATES: Final = {"oeq": 0, "olt": 1, "ole": 2, "uno": 3, "une": 4, "ord": 7, "oge": 13, "ogt": 14}
 _INT_PREDICATES: Final = {"eq": 0, "lt": 1, "le": 2, "ne": 4, "ge": 5, "gt": 6}
 _SWAPPED: Final = {"olt": "ogt", "ogt": "olt", "ole": "oge", "oge": "ole", "slt": "sgt", "sgt": "slt", "sle": "sge",
                    "sge": "sle", "ult": "ugt", "ugt": "ult", "ule": "uge", "uge": "ule"}  # fmt: skip
@@ -56,7 +56,7 @@ def compare(s: Selector, node: Node, mask: int = NO, inverted: bool = False) -> 
     if (pred == "eq" or pred == "ne") and b.const == 0 and parts_of(t) == 1:
         return tested(s, node, a, mask, (pred == "ne") != inverted)
     if t.is_float:
-        name, imm = "vcmp" + suffix(t), FLOAT_PREDICATES[pred]
+        name, imm = "vcmp" + suffix(t), PREDICATES[pred]
         imm = INVERSE[imm] if inverted else imm
     else:
         order = pred[1:] if pred[0] in "su" and pred != "une" else pred

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from hilo.backend.x86 import constants
 from hilo.backend.x86.machine import MASK, NO, VECTOR, Address
-from hilo.backend.x86.select import length, parts_of
+from hilo.backend.x86.select import length, parts_of, registers
 from hilo.backend.x86.shuffles import Plan, length_of, plan
 from hilo.loop.nodes import Node, VType
 from hilo.record import replace
@@ -138,8 +138,7 @@ def parts(s: Selector, node: Node) -> tuple[int, ...]:
 
 def drop(s: Selector, node: Node) -> None:
     """Count a use that is none."""
-    held = s.env.get(node)
-    for r in held if isinstance(held, tuple) else () if held is None else (held,):
+    for r in registers(s.env.get(node)):
         s.left[r] -= 1
 
 

@@ -30,7 +30,6 @@ _INTS: Final = {"add": "vpadd", "sub": "vpsub"}
 _LOGIC: Final = {"and": "vpand", "or": "vpor", "xor": "vpxor"}
 _MUL: Final = {2: "vpmullw", 4: "vpmulld", 8: "vpmullq"}
 _ROUND: Final = {"rint": 4, "floor": 9, "ceil": 10, "trunc": 11}
-_SHIFTS: Final = {"shl": "vpsll", "lshr": "vpsrl", "ashr": "vpsra"}
 COMMUTE: Final = frozenset(("fadd", "fmul", "add", "mul", "and", "or", "xor"))
 
 
