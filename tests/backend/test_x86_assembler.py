@@ -17,7 +17,7 @@ from hilo.backend.jit import load
 from hilo.backend.target import Target
 from hilo.backend.x86.assembler import Assembler, fill
 from hilo.backend.x86.disassemble import Instruction, disassembled
-from hilo.backend.x86.encode import R11, RAX, RDI, RSI, RSP, constant, general, vector
+from hilo.backend.x86.encode import R11, RAX, RDI, RSI, RSP, general, vector
 from hilo.backend.x86.text import assemble
 from hilo.errors import Error
 
@@ -157,7 +157,7 @@ def test_a_loop() -> None:
 def test_numbers(value: int) -> None:
     assembler = Assembler()
     assembler.function("f")
-    assembler.emit(constant(RAX, value) + general("ret", 8))
+    assembler.emit(general("mov", 8, RAX, None, value) + general("ret", 8))
     assert function(assembler.finish(), "f", ctypes.c_uint64)() == value % (1 << 64)
 
 

@@ -246,13 +246,6 @@ def _mov(size: int, reg: int | None, rm: Place | None, imm: int | None, store: b
     return front + _rex(size, 0, 0, reg >> 3, size == 1 and reg > 3) + _BYTES[opcode] + _number(imm, size)
 
 
-def constant(reg: int, value: int) -> bytes:
-    """The shortest `mov` of a 64-bit value, signed or not, into a register."""
-    if 0 <= value < 1 << 32:
-        return general("mov", 4, reg, None, value)
-    return general("mov", 8, reg, None, value if value < 1 << 63 else value - (1 << 64))
-
-
 def _number(value: int, size: int) -> bytes:
     """A number of `size` bytes, signed or not. Raises `OverflowError` for one that has more."""
     return value.to_bytes(size, "little", signed=value < 0)

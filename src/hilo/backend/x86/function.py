@@ -89,7 +89,7 @@ class _Writer:
         self.aligned = s.alignment > 16
         unit = max(s.alignment, 16)
         self.outgoing = max((-(-passed(i[3])[1] // unit) * unit for i in s.code if i[0] == CALL), default=0)
-        self.pushed = [r for r in range(16) if allocation.used[0] & KEPT[0] >> 0 & 1 << r]
+        self.pushed = [r for r in range(16) if allocation.used[0] & KEPT[0] & 1 << r]
         size = self.outgoing + s.frame_size
         if self.aligned:
             size = -(-size // s.alignment) * s.alignment

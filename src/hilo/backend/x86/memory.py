@@ -1,4 +1,5 @@
-"""Memory: loads and stores, stack memory, fences and prefetches. Imports x86.select, x86.machine."""
+"""Memory: loads and stores of scalars (others: x86.moves), stack memory, fences and prefetches, copies. Imports
+x86.select, x86.machine."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from hilo.backend.x86 import constants
 from hilo.backend.x86.calls import called
 from hilo.backend.x86.integers import small
 from hilo.backend.x86.machine import FRAME, GENERAL, NO, VECTOR, Address
-from hilo.backend.x86.select import Selector, Value, length, parts_of, selects
+from hilo.backend.x86.select import Selector, Value, selects
 from hilo.backend.x86.uses import CHANGES, is_short
 from hilo.loop.builder import wrap
 from hilo.loop.nodes import Node, VType
@@ -40,33 +41,11 @@ def load(s: Selector, node: Node) -> Value:
     return r
 
 
-@selects("load", of="vector", covers=lambda node: len(node.args) == 1 and node.type.lanes * node.type.size >= 16)
-def load_vector(s: Selector, node: Node) -> Value:
-    t = node.type
-    a = s.affine(node.args[0])
-    n = parts_of(t)
-    if n == 1:
-        r = s.result(node)
-        s.v("vmovups", length(t), r, NO, a)
-        return r
-    places = s.results(node)
-    for i, r in enumerate(places):
-        s.v("vmovups", 2, r, NO, behind(a, 64 * i))
-    return places
-
-
-@selects("store", covers=lambda node: len(node.args) == 2
-         and (node.args[1].type.lanes == 1 or node.args[1].type.lanes * node.args[1].type.size >= 16))  # fmt: skip
+@selects("store", of="scalar", covers=lambda node: len(node.args) == 2)
 def store(s: Selector, node: Node) -> Value:
     ptr, value = node.args
     t = value.type
-    if t.lanes > 1:
-        parts = s.parts(value)
-        a = s.affine(ptr)
-        name = "vmovntps_store" if node.attrs.get("nontemporal") else "vmovups_store"
-        for i, r in enumerate(parts):
-            s.v(name, length(t), r, NO, behind(a, 64 * i))
-    elif t.is_float:
+    if t.is_float:
         r = s.use(value)
         s.v("vmovss_store" if t.size == 4 else "vmovsd_store", 0, r, NO, s.affine(ptr))
     else:
