@@ -78,7 +78,8 @@ def test_changed_and_absent_sources(pack: Package) -> None:
 def test_files_that_are_none(pack: Package) -> None:
     pack.run()
     whole = pack.file.read_bytes()
-    for data in (b"", b"nonsense", whole[:10], whole[:40], whole.replace(b"modules 1", b"modules 0")):
+    other_python = whole.replace(b"%08x" % sys.hexversion, b"%08x" % (sys.hexversion - 1))
+    for data in (b"", b"nonsense", whole[:10], whole[:40], whole.replace(b"modules 2", b"modules 1"), other_python):
         pack.file.write_bytes(data)
         assert pack.run()[0].startswith("False 11")
         assert pack.file.read_bytes() != data

@@ -2,9 +2,10 @@
 
 A process that compiles one small program imports a hundred modules. To look each of them up, and to read its bytecode
 from a file of its own, takes longer than to compile the program (6 ms of 38); one file with the bytecode of them all is
-mapped once. It lies beside Python's own files of bytecode (`__pycache__`), and is trusted as they are: an entry counts
-while time and size of the module's source are those that it was made of. What is not in it Python imports as ever. A
-process that has missed some modules writes it anew when it ends, unless Python is told to write no bytecode.
+mapped once. It lies beside Python's own files of bytecode (`__pycache__`), and is trusted as they are: it counts for
+the Python that wrote it, an entry while time and size of the module's source are those that it was made of. What is not
+in it Python imports as ever. A process that has missed some modules writes it anew when it ends, unless Python is told
+to write no bytecode.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from types import CodeType, ModuleType
 from typing import Any, Final
 
 FEW: Final = 8  # modules that are imported sooner than the file is written
-_MAGIC: Final = b"hilo modules 1\n"
+_MAGIC: Final = b"hilo modules 2 %08x\n" % sys.hexversion
 _HEADER: Final = 16  # bytes of a file of bytecode before the code: magic, flags, time and size of the source
 
 
