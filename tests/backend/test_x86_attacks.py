@@ -63,3 +63,16 @@ def test_steps_that_are_too_large_to_be_taken_several_at_once(first: int) -> Non
         b.store(b.gep(out, 8 * i), sum_)
     for n_ in (0, 10, (1 << 30) + 1, 9 << 30):
         agree(func, np.zeros(3, np.int64), n_)
+
+
+def test_what_lies_behind_the_largest_displacement() -> None:
+    t, far = VType("f32", 64), (1 << 31) - 64
+    func = Func("f", [("a", PTR), ("out", PTR)])
+    b = Builder(func)
+    a, out = func.params
+    b.store(out, b.fadd(b.load(b.gep(a, far), t), b.load(b.gep(a, far - 4), t)))
+    b.memcpy(b.gep(out, 256), b.gep(a, far), 200)
+    data = np.arange(65, dtype=np.float32)
+    (result,) = agree(func, data.ctypes.data - far + 4, np.zeros(128, np.float32))
+    np.testing.assert_array_equal(result[:64], data[1:] + data[:-1])
+    np.testing.assert_array_equal(result[64:114], data[1:51])

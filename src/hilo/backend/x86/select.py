@@ -48,6 +48,7 @@ SCALARS: dict[str, Handler] = {}  # nodes whose value is a scalar, or that have 
 VECTORS: dict[str, Handler] = {}
 COVERS: dict[Handler, Callable[[Node], bool]] = {}
 CONDITIONS: dict[str, Callable[[Selector, Node], str]] = {}  # kinds that can set flags for what reads them at once
+FARTHEST: Final = (1 << 31) - 4096  # displacements below leave room for the parts of a value, and for short copies
 STRUCTURED: Final = frozenset(("for", "while", "if"))
 
 
@@ -202,8 +203,8 @@ class Selector(Draft):
         if value.__class__ is Address:
             self.left[value[0]] -= 1  # type: ignore[index]
             self.left[value[1]] -= 1  # type: ignore[index]
-            return value
-        if (c := node.const) is not None and -(1 << 31) <= c < 1 << 31:
+            return value if value[3] < FARTHEST else Address(self.materialize(value))
+        if (c := node.const) is not None and -(1 << 31) <= c < FARTHEST:
             return Address(NO, NO, 1, c)
         return Address(self.force(node, value))
 
