@@ -196,10 +196,10 @@ def ready_made() -> dict[str, int]:
 
 def own_generator(program: Program, target: Target) -> Callable[[Func], bool]:
     """Which functions of a program hilo's own generator makes."""
-    if not (target.arch == "x86_64" and "linux" in target.triple and target.has_masks and target.vector_bytes == 64):
-        return lambda f: False
     from hilo.backend import x86
 
+    if not x86.is_machine(target):
+        return lambda f: False
     if any(h.target.convention == "llvm" for h in program.hosts):  # the entry becomes one with LLVM IR
         return lambda f: f.name != "entry" and x86.covers(f, target)
     return lambda f: x86.covers(f, target)

@@ -15,8 +15,15 @@ if TYPE_CHECKING:
     from hilo.loop.nodes import Func
 
 
+def is_machine(target: Target) -> bool:
+    """Whether a target is one that the generator makes code for."""
+    return target.arch == "x86_64" and "linux" in target.triple and target.has_masks and target.vector_bytes == 64
+
+
 def covers(func: Func, target: Target) -> bool:
     """Whether `compile` makes code of a function: it knows every node of it, and the machine has what it uses."""
+    if not is_machine(target):
+        return False
     from hilo.backend.x86.covered import covered
 
     return covered(func, target)

@@ -12,14 +12,7 @@ from hilo.backend.x86.uses import is_constant
 from hilo.loop.nodes import Func, Node, VType
 
 
-def is_machine(target: Target) -> bool:
-    """Whether a target is one that the generator makes code for."""
-    return target.arch == "x86_64" and target.has_masks and target.vector_bytes == 64
-
-
 def covered(func: Func, target: Target) -> bool:
-    if not is_machine(target):
-        return False
     if "product" in func.attrs:
         from hilo.backend import x86_products
 
