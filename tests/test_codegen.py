@@ -14,6 +14,7 @@ from hilo import codegen
 from hilo.backend import x86
 from hilo.backend.target import Target
 from hilo.codegen import Code
+from hilo.errors import Error
 from hilo.loop.nodes import Func
 from hilo.options import Options
 
@@ -83,9 +84,12 @@ def test_functions_of_both_call_each_other(
         assert word in text
 
 
-def test_what_the_generator_fails_at_is_llvms(monkeypatch: pytest.MonkeyPatch, made: list[Code]) -> None:
+@pytest.mark.parametrize("error", [AssertionError, OverflowError, Error])
+def test_what_the_generator_fails_at_is_llvms(
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch, made: list[Code]
+) -> None:
     def fails(*_: object) -> bytes:
-        raise AssertionError("on purpose")
+        raise error("on purpose")
 
     monkeypatch.setattr(x86, "compile", fails)
     with pytest.warns(RuntimeWarning, match="generator failed, LLVM .* on purpose"):

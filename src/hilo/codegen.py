@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from hilo.errors import Error, Unsupported
+from hilo.errors import Unsupported
 from hilo.ir.dims import typical
 from hilo.loop.nodes import Func
 from hilo.options import Options
@@ -140,7 +140,7 @@ class Code:
 
         try:
             return [x86.compile(self.own, self.target, None if self.groups else set(self.symbols))]
-        except (Error, MemoryError):
+        except MemoryError:
             raise
         except Exception as e:  # whatever it is: the program can be had all the same
             import warnings
