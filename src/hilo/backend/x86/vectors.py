@@ -3,7 +3,8 @@ x86.select and its neighbours.
 
 Floats have the bits of the instruction that LLVM chooses: the result of two NaNs is the first one. What is nowhere
 here, so that functions with it go to LLVM: dot products of scalars and of vectors that are no whole registers, shuffles
-of lanes of more than two registers into one or of bytes all over more than 16, scatters of lanes of 1 and 2 bytes.
+of lanes of more than two registers into one or of bytes all over more than 16, scatters of lanes of 1 and 2 bytes, all
+lanes of single bytes combined, masked loads and stores of scalar integers.
 """
 
 from __future__ import annotations
