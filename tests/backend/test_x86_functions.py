@@ -354,6 +354,7 @@ def test_values_are_handed_over_as_by_llvm() -> None:
 
     funcs = [make(callee, ("x", wide), ("i", I64), ("y", wide), ("z", F64), ret=wide),
              make(caller, ("x", PTR), ("y", PTR))]  # fmt: skip
+    assert all(x86.covers(f, HOST) for f in funcs)
     x = np.random.default_rng(5).standard_normal(32)
     results = []
     for first in (x86.compile, by_llvm):

@@ -30,7 +30,7 @@ def covers(func: Func, target: Target) -> bool:
 
 
 def compile(funcs: Sequence[Func], target: Target, public: Collection[str] | None = None) -> bytes:  # noqa: A001
-    """An ELF object file with all `funcs`, each of which `covers`.
+    """An ELF object file with all `funcs`, each of which `covers`, which has been asked: it loads what knows them.
 
     A function is external unless it has the attribute `private`, or is not among `public`, if those are named.
     """
@@ -58,5 +58,7 @@ def compile(funcs: Sequence[Func], target: Target, public: Collection[str] | Non
 def listing(funcs: Sequence[Func], target: Target) -> str:
     """What `compile` makes, in AT&T's syntax, with labels and constants."""
     from hilo.backend.x86.disassemble import disassembled
+    from hilo.backend.x86.select import OF_VECTORS, load_kinds
 
+    load_kinds(OF_VECTORS)
     return disassembled(compile(funcs, target))
