@@ -10,7 +10,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from hilo.ir.dims import Number, upper
-from hilo.ir.dtypes import DType, f32, f64
+from hilo.ir.dtypes import DType
 from hilo.ir.module import Function
 from hilo.ir.op import Op
 from hilo.ir.types import TensorType
@@ -24,7 +24,7 @@ from hilo.loop.builder import Builder, Func, Node
 from hilo.loop.element import Elem
 from hilo.loop.index import Index
 from hilo.ops.fusion import Elements, Indices, Source
-from hilo.ops.rows import at_shape, captures, decays, initial, inputs, read_in_place
+from hilo.ops.rows import at_shape, captures, initial, inputs, read_in_place
 from hilo.record import field, record
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ class RowCode:
                        for o, i in zip(body.params, operands, strict=True)}  # fmt: skip
         self.combiners = p.combiners
         self.kept_ops = p.keep
-        self.decays = {o for o in decays(body, self.rows) if o.dtype in (f32, f64)}
         self.chunk: Node | None = None  # which chunk of the chunked loop
         self.scratch: dict[Op, Buffer] = {}
 
@@ -140,21 +139,12 @@ class RowCode:
             sources[o] = lambda at, buffer=buffer: buffer.load(b, at, v.lanes, v.mask)
         for o, e in row.values.items():
             sources[o] = lambda at, e=e: e
-        for o in self.decays:
-            sources[o] = lambda at, o=o: self._decay(o, at, sources)
         plain = dict(sources)
         for earlier in range(k):
             for o in self.kept_ops[earlier]:
                 if o in self.scratch:
                     sources[o] = self._scratch_source(o, row, v, here, where, plain)
         return sources
-
-    def _decay(self, o: Op, at: Indices, sources: dict[Op, Source]) -> Elem:
-        """The exponential `o` of what is not above 0."""
-        from hilo.loop.math import exps
-
-        x = Elements(self.b, sources)(o.operands[0], at)
-        return Elem(o.dtype, exps.exp(self.b, x.re, upper=False))
 
     def _scratch_source(
         self, o: Op, row: Row, v: Vector, here: Indices, where: list[Index], plain: dict[Op, Source]

@@ -13,7 +13,6 @@ from hilo.ir.module import Function
 from hilo.ir.op import GET, Op
 from hilo.loop import index
 from hilo.ops.fusion import Indices, composes
-from hilo.ops.regions import sole_op
 from hilo.ops.trace import Trace, trace
 from hilo.record import record
 
@@ -147,32 +146,6 @@ def read_in_place(body: Function, rows: Rows) -> set[Op]:
             stack.extend(o.operands)
     size = prod(rows.shape)
     return {p for p in body.params if p not in moved and p.tensor.size == size}
-
-
-def decays(body: Function, rows: Rows) -> set[Op]:
-    """The exponentials of what is not above 0: the distance of a row's element from the greatest of the row, perhaps
-    times a factor that is not negative."""
-    return {o for o in body.ops if o.name == "exponential" and _is_distance(o.operands[0], rows)}
-
-
-def _is_distance(x: Op, rows: Rows) -> bool:
-    if x.name == "multiply":
-        a, b = x.operands
-        is_factor = b.name == "constant" and b.attrs["value"].is_splat and b.attrs["value"].scalar >= 0
-        return is_factor and _is_distance(a, rows)
-    if x.name != "subtract" or outline(x.shape) != outline(rows.shape):
-        return False
-    of, most = _plain(x.operands[0], "reshape"), _plain(x.operands[1], "reshape", "broadcast_in_dim")
-    if most not in rows.outputs or not is_reduce(most) or sole_op(most.attrs["body"]) != "maximum":
-        return False
-    return _plain(most.operands[0], "reshape") is of
-
-
-def _plain(x: Op, *names: str) -> Op:
-    """What `x` is made of by ops called `names` alone."""
-    while x.name in names:
-        x = x.operands[0]
-    return x
 
 
 def _trace(
