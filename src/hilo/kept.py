@@ -12,6 +12,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from hilo.backend.forks import Unforked
 from hilo.errors import Error
 from hilo.gc_pause import gc_paused
 from hilo.options import Options
@@ -35,13 +36,14 @@ def compile_source(source: str | bytes, *, entry: str, target: str, threads: int
 
     @gc_paused()  # importing the compiler makes as many objects as compiling does
     def compiled(keep: Any = None) -> Executable:
-        from hilo.formats import parse
-        from hilo.ir.connection import connected
-        from hilo.pipeline import compile_module
+        with Unforked():  # the modules that are imported here, too
+            from hilo.formats import parse
+            from hilo.ir.connection import connected
+            from hilo.pipeline import compile_module
 
-        with connected(None):
-            return compile_module(parse(source, filename), entry=entry, target=target, threads=threads, donate=donate,
-                                  options=options, keep=keep)  # fmt: skip
+            with connected(None):
+                return compile_module(parse(source, filename), entry=entry, target=target, threads=threads,
+                                      donate=donate, options=options, keep=keep)  # fmt: skip
 
     if not is_kept(options) or not all(type(d) is int for d in donate):
         return compiled()

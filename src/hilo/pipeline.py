@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from hilo.backend.forks import Unforked
 from hilo.errors import Error, Unsupported
 from hilo.gc_pause import gc_paused
 from hilo.ir.dims import ComputedSize, estimating, typical
@@ -176,7 +177,7 @@ def compile_module(module: Module, *, entry: str = "main", target: str = "host",
     options = Options.from_env() if options is None else options
     machine, threads = settings(target, threads, options)
     trace = Trace(options) if trace is None else trace
-    with gc_paused():
+    with Unforked(), gc_paused():
         donated: dict[int, int | None] = {}
         if entry in module.functions and (donate or any(module[entry].arg_attrs)):
             from hilo.passes.arguments import check_donate, given_away

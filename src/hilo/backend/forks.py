@@ -1,4 +1,5 @@
-"""Forks wait for LLVM, which holds locks of its own while it makes code: a child made meanwhile would wait for ever.
+"""Forks wait for compilations: LLVM holds locks of its own while it makes code, and Python one for each module that is
+being imported. A child that is made meanwhile would wait for ever for threads that it does not have.
 
 Imports nothing of hilo. What forks without Python (`os.fork`, multiprocessing) knowing of it is not seen.
 """
@@ -9,21 +10,26 @@ import os
 from _thread import LockType, RLock, allocate_lock, get_ident
 
 _gate = RLock()  # held while a process forks, and for moments
-_busy: dict[int, LockType] = {}  # by thread: held while it is in LLVM
+_busy: dict[int, LockType] = {}  # by thread: held while it compiles
 
 
 class Unforked:
-    """A block during which no other thread forks this process."""
+    """A block during which no other thread forks this process. Blocks may lie inside of each other."""
+
+    _lock: LockType | None = None
 
     def __enter__(self) -> None:
+        if get_ident() in _busy:  # the outer block does it; to ask at the gate could be to wait for who waits for it
+            return
         with _gate:
             self._lock = allocate_lock()
             self._lock.acquire()
             _busy[get_ident()] = self._lock
 
     def __exit__(self, *error: object) -> None:
-        _busy.pop(get_ident(), None)
-        self._lock.release()
+        if self._lock is not None:
+            _busy.pop(get_ident(), None)
+            self._lock.release()
 
 
 def _before() -> None:
