@@ -34,9 +34,8 @@ def compile_source(source: str | bytes, *, entry: str, target: str, threads: int
     """`pipeline.compile_module` of the program in `source`, from the cache if it is there. `filename`: for messages."""
     options = Options.from_env() if options is None else options
 
-    @gc_paused()  # importing the compiler makes as many objects as compiling does
     def compiled(keep: Any = None) -> Executable:
-        with Unforked():  # the modules that are imported here, too
+        with Unforked(), gc_paused():  # importing the compiler makes as many objects as compiling does
             from hilo.formats import parse
             from hilo.ir.connection import connected
             from hilo.pipeline import compile_module

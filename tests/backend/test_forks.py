@@ -51,6 +51,42 @@ print("done")
 """
 
 
+# What a thread does in a block: forks come behind the outermost one, and the thread that forks is not waited for.
+NESTED = """
+import os, threading, time
+from hilo.backend.forks import Unforked
+
+entered, state = threading.Event(), []
+
+def work():
+    with Unforked():
+        with Unforked():
+            pass
+        entered.set()
+        time.sleep(0.3)
+        state.append("done")
+
+thread = threading.Thread(target=work)
+thread.start()
+entered.wait()
+with Unforked():
+    child = os.fork()
+    if not child:
+        with Unforked():
+            os._exit(0 if state else 1)
+assert os.waitpid(child, 0)[1] == 0
+thread.join()
+print("done")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_forks_wait_for_outermost_blocks() -> None:
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", NESTED], capture_output=True, text=True, timeout=60,
+                          check=False)  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_children_compile() -> None:
     env = {**os.environ, "HILO_CACHE": "0"}
