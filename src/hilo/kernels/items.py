@@ -148,7 +148,8 @@ def digest(func: Func) -> str:
         for x in (*block.params, *block.nodes):
             number[x] = len(number)
             t = x.type
-            seen.append((x.kind, [number[a] for a in x.args], t.scalar, t.lanes, x.attrs, len(x.blocks)))
+            attrs = repr(x.attrs) if x.attrs else ""  # whatever is in there
+            seen.append((x.kind, [number[a] for a in x.args], t.scalar, t.lanes, attrs, len(x.blocks)))
             for inner in x.blocks:
                 walk(inner)
         seen.append([number[y] for y in block.yields])
