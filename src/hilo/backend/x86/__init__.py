@@ -1,8 +1,18 @@
 """hilo's own code generator for x86-64 with AVX-512: loop IR to object files, without LLVM. Imports loop, backend.
 
-`compile` goes function by function: `uses` counts, `select` (with `control`, `integers`, `floats`, `memory` and the
-other modules of kinds) writes instructions over virtual registers, `allocate` and `spill` give them the machine's,
-`function` makes machine code, `assembler` an object file.
+`compile` goes function by function:
+
+  uses        how often each node is used, and what may wait for its use
+  select      the walk over the nodes; kinds register with it: `control` (loops, branches), `calls`, `integers`,
+              `division`, `floats`, `memory` for scalars; for vectors `vectors`, `bits`, `masks`, `selections`,
+              `conversions`, `lanes` (by `shuffles`), `moves`, on `pieces`. They write instructions over virtual
+              registers (`machine`) and describe `constants`
+  allocate    the machine's registers for them; `spill`: what finds none
+  function    frames, calls and machine code: `instructions` is the table, `encode` the bytes of one of them
+  assembler   labels, jumps and constants of all functions, to an object file (`objects`)
+
+`covered` says beforehand which functions that does. `text` assembles what backend/x86_*.py write as text; for those who
+look, `disassemble` reads machine code back, and `syntax` says it in words.
 """
 
 from __future__ import annotations
