@@ -57,7 +57,7 @@ def select(s: Selector, node: Node) -> Value:
     else:
         mask = mask_of(s, c, t.lanes)
         masks = tuple([mask_part(s, mask, t.lanes, i, n) for i in range(n)])
-    if b.const == 0 and (not t.is_float or str(b.const) != "-0.0") and is_zero(b):
+    if b.const is not None and is_zero(b):
         name, firsts, zeroed = masked_move(t), (NO,) * n, True
     else:
         name, firsts, zeroed = blend(t), parts(s, b), False
